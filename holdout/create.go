@@ -304,7 +304,7 @@ func (c *creation) commit(out string) error {
 	if c.old != nil {
 		place.Table = hex.EncodeToString(c.table[:])
 	}
-	if err := place.write(out); err != nil {
+	if err := place.write(out, markFile); err != nil {
 		return fmt.Errorf("holdout: %w", err)
 	}
 	draft := c.old == nil || c.old.draft

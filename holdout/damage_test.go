@@ -231,7 +231,7 @@ func TestVerifyDamage(t *testing.T) {
 	set := Settings{Holdout: 0.5, Unit: "chart", Questions: 20, Confidence: 0.95}
 	export := breakage{name: "the exported training part", harm: func(t *testing.T, _, first, _ string) { flip(t, filepath.Join(first, trainingParquet)) }}
 	older := breakage{name: "a mark that is ahead", harm: func(t *testing.T, _, first, _ string) {
-		must(t, mark{Seq: 7, Head: "sha256:", Digest: ""}.write(first))
+		must(t, mark{Seq: 7, Head: "sha256:", Digest: ""}.write(first, markFile))
 	}}
 	for _, b := range slices.Concat(fileBreakages, ledgerBreakages, []breakage{export, older}) {
 		t.Run(b.name, func(t *testing.T) {

@@ -265,7 +265,7 @@ func marksAndTables(t *testing.T, dir string) {
 	m, err := readMark(dir)
 	must(t, err)
 	again := t.TempDir()
-	must(t, m.write(again))
+	must(t, m.write(again, markFile))
 	sameFile(t, filepath.Join(dir, markFile), filepath.Join(again, markFile), nil)
 	tables := 0
 	for _, part := range []string{trainingDir, holdoutDir, trainingDir + unitsSuffix, holdoutDir + unitsSuffix} {

@@ -23,6 +23,8 @@ import (
 
 const (
 	markFile = "spent"
+	// releasedFile is the mark of a retirement: a file of its own, which never changes, because of two servers the slower may put an older mark in the place of a newer one.
+	releasedFile = "released"
 	// maxMarkBytes is more than a mark has.
 	maxMarkBytes = 4096
 	// markEvery is how many entries a mark may lag behind the ledger.
@@ -43,7 +45,7 @@ type mark struct {
 }
 
 // write puts a mark into a holdout's directory: whole or not at all.
-func (m mark) write(dir string) error {
+func (m mark) write(dir, name string) error {
 	m.Version = 1
 	if m.Table != "" {
 		m.Version = markVersion
@@ -52,7 +54,7 @@ func (m mark) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(dir, markFile, text)
+	return replaceFile(dir, name, text)
 }
 
 // replaceFile gives a line of text the name of a file in dir: whole or not at all. Its bytes are durable, and not yet its name.
@@ -72,8 +74,23 @@ func replaceFile(dir, name string, text []byte) error {
 	return os.Rename(f.Name(), filepath.Join(dir, name))
 }
 
-func readMark(dir string) (m mark, err error) {
-	f, err := dataset.OpenRegular(filepath.Join(dir, markFile))
+// readMark reads the newest mark of a holdout's directory. One without a mark is fs.ErrNotExist.
+func readMark(dir string) (mark, error) {
+	m, err := readMarkFile(dir, markFile)
+	if err != nil {
+		return m, err
+	}
+	switch released, err := readMarkFile(dir, releasedFile); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return m, err
+	case released.Seq > m.Seq:
+		m.Seq, m.Head = released.Seq, released.Head
+	}
+	return m, nil
+}
+
+func readMarkFile(dir, name string) (m mark, err error) {
+	f, err := dataset.OpenRegular(filepath.Join(dir, name))
 	if err != nil {
 		return m, err
 	}
@@ -86,7 +103,7 @@ func readMark(dir string) (m mark, err error) {
 		if m.Version == 1 && m.Table == "" {
 			return m, nil
 		}
-		err = known("the mark "+filepath.Join(dir, markFile), m.Version, markVersion)
+		err = known("the mark "+filepath.Join(dir, name), m.Version, markVersion)
 	}
 	return m, err
 }
@@ -122,6 +139,13 @@ func (m *marker) due() {
 	}
 }
 
+// knows is the newest entry of a holdout that this server has committed, or has seen a mark of that the ledger agreed with.
+func (m *marker) knows(id string) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return max(m.pending[id].Seq, m.written[id])
+}
+
 // take returns the marks that are to be written.
 func (m *marker) take() map[string]mark {
 	m.mu.Lock()
@@ -136,14 +160,12 @@ func (m *marker) take() map[string]mark {
 
 // writeMarks writes what is due.
 func (s *Service) writeMarks() {
-	s.marking.Lock() // not between the mark of a retirement and its being read
-	defer s.marking.Unlock()
 	for id, place := range s.marks.take() {
 		dir := s.path(holdoutsDir, id)
 		old, err := readMark(dir)
 		if err == nil && old.Seq < place.Seq { // another server may have written a newer one
 			place.Digest, place.Table = old.Digest, old.Table
-			err = place.write(dir)
+			err = place.write(dir, markFile)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // deleted meanwhile, or damaged
 			s.log.Error("writing the mark of a holdout", "holdout", id, "error", err)
@@ -189,18 +211,48 @@ func (s *Service) checkMark(ctx context.Context, h ledger.Holdout) error {
 	if m.Seq == 0 {
 		return nil
 	}
-	head, ok, err := s.ledger.HeadAt(ctx, h.ID, m.Seq)
+	_, err = s.compareMark(ctx, h.ID, m)
+	return err
+}
+
+// compareMark quarantines a holdout whose ledger does not have what the mark says; rolledBack is what is then said of it.
+func (s *Service) compareMark(ctx context.Context, id string, m mark) (rolledBack *Error, err error) {
+	head, ok, err := s.ledger.HeadAt(ctx, id, m.Seq)
+	switch {
+	case err != nil:
+		return nil, err
+	case ok && head == m.Head:
+		return nil, nil
+	}
+	e := &Error{Kind: RolledBack, Members: map[string]any{"holdout": id},
+		Detail: "the ledger is older than the answers that this holdout has given; restore the newest copy of the data directory. Recorded answers still replay",
+		Err:    fmt.Errorf("holdout: the mark of %s is at seq %d with head %s, where the ledger has the head %q", id, m.Seq, m.Head, head)}
+	s.log.Error("the ledger is older than it was, or another one: the holdout gives no new answers", "holdout", id, "error", e.Err)
+	s.quarantine.put(id, e, true)
+	return e, nil
+}
+
+// lookAtMark compares the mark when this server's term of a holdout begins: the ledger may have been set back meanwhile, behind what another server has recorded and this one never heard of. The servers share the disk.
+func (s *Service) lookAtMark(ctx context.Context, id string) error {
+	m, err := readMark(s.path(holdoutsDir, id))
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // deleted meanwhile, which the ledger says
+		return nil
+	case err != nil:
+		return storageError(fmt.Errorf("holdout: the mark of %s: %w", id, err))
+	case m.Seq <= s.marks.knows(id):
+		return nil
+	}
+	rolledBack, err := s.compareMark(ctx, id, m)
 	switch {
 	case err != nil:
 		return err
-	case ok && head == m.Head:
-		return nil
+	case rolledBack != nil:
+		return rolledBack
 	}
-	e := &Error{Kind: RolledBack, Members: map[string]any{"holdout": h.ID},
-		Detail: "the ledger is older than the answers that this holdout has given; restore the newest copy of the data directory. Recorded answers still replay",
-		Err:    fmt.Errorf("holdout: the mark of %s is at seq %d with head %s, where the ledger has the head %q", h.ID, m.Seq, m.Head, head)}
-	s.log.Error("the ledger is older than it was, or another one: the holdout gives no new answers", "holdout", h.ID, "error", e.Err)
-	s.quarantine.put(h.ID, e, true)
+	s.marks.mu.Lock()
+	defer s.marks.mu.Unlock()
+	s.marks.written[id] = max(s.marks.written[id], m.Seq)
 	return nil
 }
 

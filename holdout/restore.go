@@ -139,7 +139,9 @@ func putServerKey(dir string, o RestoreOptions, in bool) error {
 // VerifyBackup checks a backup that the caller decrypts: each digest, the chains and the books, and that each table's manifest is the one that the holdout was made with. Tables
 // were compared with their checksums when the backup was made. work is an empty directory for the ledger and small files; no row and no key is written.
 func VerifyBackup(ctx context.Context, work string, r io.Reader) (BackupInfo, []Verification, error) {
-	u := unpacker{dir: work, keep: func(name string) bool { return name == ledgerFile || path.Base(name) == markFile }}
+	u := unpacker{dir: work, keep: func(name string) bool {
+		return name == ledgerFile || path.Base(name) == markFile || path.Base(name) == releasedFile
+	}}
 	if err := u.read(ctx, r); err != nil {
 		return BackupInfo{}, nil, err
 	}

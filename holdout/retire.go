@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"slices"
@@ -19,7 +20,7 @@ import (
 )
 
 // Rotation: a holdout is retired for good, its rows are released to training, and a fresh one of later rows succeeds it. The order is the promise: an entry of the chain ends all questions and is
-// durable; a mark beside the tables says so, durably, so that a ledger that forgot the entry is noticed; then, and not before, a row leaves.
+// durable; a mark of its own beside the tables says so, durably, so that a ledger that forgot the entry is noticed; then, and not before, a row leaves.
 
 // retiredVersion is the version of retired.
 const retiredVersion = 1
@@ -160,13 +161,13 @@ func (s *Service) markRetired(ctx context.Context, id string) error {
 	case !ok:
 		return fail(Conflict, "this holdout is not retired: its rows are secret. An admin can retire it, for good")
 	}
-	s.marking.Lock()
-	defer s.marking.Unlock()
 	dir := s.path(holdoutsDir, id)
 	m, err := readMark(dir)
-	if err == nil && m.Seq < e.Seq {
-		m.Seq, m.Head = e.Seq, ledger.HeadText(e.Head)
-		err = m.write(dir)
+	if err == nil {
+		if _, err = readMarkFile(dir, releasedFile); errors.Is(err, fs.ErrNotExist) {
+			m.Seq, m.Head = e.Seq, ledger.HeadText(e.Head)
+			err = m.write(dir, releasedFile)
+		}
 	}
 	if err == nil {
 		err = dataset.SyncDir(dir)

@@ -95,7 +95,6 @@ type Service struct {
 	rereadings rereadings
 	news       news
 	marks      *marker
-	marking    sync.Mutex          // held while marks are written
 	accept     bool                // a lost ledger
 	lostTables map[[32]byte]string // digests of tables whose holdouts the ledger does not know, as their marks say
 
@@ -214,7 +213,7 @@ func (s *Service) openLedger(ctx context.Context, key *ServerKey) error {
 	if s.address != "" {
 		var opened ledger.Shared
 		if opened, err = openShared(ctx, s.address, options); err == nil {
-			s.ledger, s.shared, s.tenures.shared = opened, opened, opened
+			s.ledger, s.shared, s.tenures.shared, s.tenures.look = opened, opened, opened, s.lookAtMark
 		}
 	} else {
 		var opened *sqlite.Ledger

@@ -15,7 +15,8 @@ const tenureTime = 50 * time.Millisecond
 // tenures are the terms that this server has of holdouts, or waits for, among those that share its ledger. All questions of a holdout that are in flight share one. Without a shared ledger
 // this server has all holdouts for good.
 type tenures struct {
-	shared ledger.Shared // nil: one server
+	shared ledger.Shared                              // nil: one server
+	look   func(ctx context.Context, id string) error // at a holdout when a term of it begins; an error ends the term
 
 	mu   sync.Mutex
 	byID map[string]*tenure
@@ -88,6 +89,12 @@ func (t *tenures) join(ctx context.Context, id string) (own *tenure, joined bool
 func (t *tenures) wait(ctx context.Context, id string, own *tenure) {
 	defer own.cancel()
 	number, give, err := t.shared.Term(ctx, id)
+	if err == nil {
+		if err = t.look(ctx, id); err != nil {
+			give()
+			give = nil
+		}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own.number, own.give, own.err = number, give, err

@@ -64,8 +64,11 @@ type composeFile struct {
 }
 
 type composeService struct {
-	Image       string
-	Build       struct{ Context, Dockerfile string }
+	Image string
+	Build struct {
+		Context, Dockerfile string
+		Args                map[string]string
+	}
 	Command     []string
 	Environment map[string]string
 	Secrets     []string

@@ -196,6 +196,23 @@ func TestKeyMoves(t *testing.T) {
 	nowhere(t, dir, own, p.stderr.String())
 }
 
+// TestKeyThatAScriptSays: a script that fails, and shows its lines as it runs, has said the key on standard error; what is shown of that has no long run of hex digits.
+func TestKeyThatAScriptSays(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nset -x\necho "+testKey+"\nexit 3\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dir, "data")
+	_, errs, code := holdoutd(t, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", data, "--key-command", script)
+	if code != 1 || !strings.Contains(errs, "exit status 3") || !strings.Contains(errs, "hex digits left out") {
+		t.Errorf("%d %s", code, errs)
+	}
+	if strings.Contains(errs, testKey) {
+		t.Errorf("the key is shown: %s", errs)
+	}
+}
+
 // TestKeyOfALostLedger: where the ledger is lost and that is accepted, a directory whose key is kept elsewhere takes no other key, and makes none: its tables would not be recognised, and have a fresh budget.
 func TestKeyOfALostLedger(t *testing.T) {
 	dir := t.TempDir()

@@ -42,7 +42,9 @@ type exporter struct {
 	spans     chan *Span
 	dropped   atomic.Int64
 	closing   chan struct{}
+	sending   context.Context // of messages; it ends when the tracer is closed, which waits for closeTime and not for a collector that does not reply
 	closeOnce sync.Once
+	stop      context.CancelFunc // of sending
 	ended     chan struct{}
 
 	complained time.Time
@@ -56,6 +58,7 @@ func New(endpoint, version string, log *slog.Logger) (*Tracer, error) {
 	}
 	e := &exporter{url: u.JoinPath("v1", "traces").String(), log: log, headers: http.Header{"Content-Type": {"application/x-protobuf"}},
 		spans: make(chan *Span, maxWaiting), closing: make(chan struct{}), ended: make(chan struct{})}
+	e.sending, e.stop = context.WithCancel(context.Background())
 	e.client.Timeout = sendTime
 	e.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the headers are for this collector alone
 	for pair := range strings.SplitSeq(os.Getenv(HeadersVariable), ",") {
@@ -82,7 +85,7 @@ func (t *Tracer) Close() {
 	if t == nil {
 		return
 	}
-	t.exporter.closeOnce.Do(func() { close(t.exporter.closing) })
+	t.exporter.closeOnce.Do(func() { close(t.exporter.closing); t.exporter.stop() })
 	<-t.exporter.ended
 }
 
@@ -111,7 +114,7 @@ func (e *exporter) run() {
 			e.finish(batch)
 			return
 		}
-		e.send(context.Background(), batch)
+		e.send(e.sending, batch)
 		batch = nil
 	}
 }
@@ -170,8 +173,7 @@ func (e *exporter) post(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// encode writes spans as an ExportTraceServiceRequest (opentelemetry-proto 1.x, collector/trace/v1). The messages are few and their numbers are frozen: the library for them would bring
-// another 16 MB of modules for gRPC.
+// encode writes spans as an ExportTraceServiceRequest (opentelemetry-proto 1.x, collector/trace/v1). The messages are few and their numbers are frozen: the library for them imports gRPC.
 func (e *exporter) encode(batch []*Span) []byte {
 	scope := message(nil, 1, bytesField(nil, 1, "holdoutd"))
 	for _, s := range batch {

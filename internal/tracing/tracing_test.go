@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -223,4 +224,32 @@ func TestSlowCollector(t *testing.T) {
 	close(release)
 	await.Until(t, "what waits is sent", func() bool { return len(tracer.exporter.spans) < maxWaiting })
 	tracer.Close()
+}
+
+// TestTheCollectorsHeadersStay: headers for a collector, which may be a secret, go to no other address, in clear to no other machine, and nothing is sent where a collector sends it on.
+func TestTheCollectorsHeadersStay(t *testing.T) {
+	t.Setenv(HeadersVariable, "x-api-key=secret")
+	var elsewhere atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	t.Cleanup(other.Close)
+	collector := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(collector.Close)
+	tracer, err := New(collector.URL, "v0", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, s := tracer.Begin(context.Background(), "GET", "/here", "", true)
+	s.End()
+	tracer.Close()
+	if elsewhere.Load() != 0 {
+		t.Error("spans and headers followed a redirect")
+	}
+	if _, err := New("http://collector.example:4318", "v0", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), HeadersVariable) {
+		t.Errorf("headers over http to another machine: %v", err)
+	}
+	if tracer, err := New("https://collector.example:4318", "v0", slog.New(slog.DiscardHandler)); err != nil {
+		t.Error(err)
+	} else {
+		tracer.Close()
+	}
 }
