@@ -110,6 +110,29 @@ func TestMetricsAndLogSayNothingOfAnswers(t *testing.T) {
 	}
 }
 
+// TestNoDurationOfRowsBeingRead: whatever reads held-out rows, or waits for what does, has its duration in no log line and no metric: questions, batches, the final report, a retirement.
+func TestNoDurationOfRowsBeingRead(t *testing.T) {
+	s := start(t, Options{})
+	path, _ := s.upload("name=flights&holdout=0.5&questions=30&mechanism=guess_and_check")
+	for _, call := range [][2]string{{"/queries", late}, {"/queries/batch", `{"queries":[` + late + `]}`}, {"/report", `{"queries":[` + late + `],"close":true}`}, {"/retire", ""}} {
+		if r := s.post(path+call[0], call[1]); r.StatusCode != 200 {
+			t.Fatalf("%s: %d %s", call[0], r.StatusCode, r.body)
+		}
+	}
+	metrics := string(s.get("/metrics").body)
+	s.stop()
+	log := s.log.String()
+	for _, route := range []string{"/queries", "/queries/batch", "/report", "/retire"} {
+		route = "/v1/holdouts/:id" + route
+		if !strings.Contains(log, `"route":"`+route+`"`) || !strings.Contains(metrics, `route="`+route+`",status="200"`) {
+			t.Errorf("%s is not in the log and the metrics", route)
+		}
+		if strings.Contains(metrics, `duration_seconds_count{route="`+route+`"`) || regexp.MustCompile(`"route":"`+regexp.QuoteMeta(route)+`"[^}]*"ms":`).MatchString(log) {
+			t.Errorf("%s has a duration", route)
+		}
+	}
+}
+
 func TestMetricsAccess(t *testing.T) {
 	admin := start(t, Options{Metrics: MetricsAdmin})
 	if r := admin.get("/metrics", "Authorization: "); r.StatusCode != 401 {
