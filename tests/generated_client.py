@@ -221,17 +221,18 @@ assert known(call(get_holdout, closing.id, client=analyst)).closed and known(cal
 assert call(ask, closing.id, client=analyst, body=models.FractionQuery(type_="fraction", of="delay > 16"), status=403).code == "budget-exhausted"
 assert call(get_retired, closing.id, client=analyst, status=409).code == "conflict"
 assert call(retire_holdout, closing.id, client=analyst, status=403).code == "forbidden"
-assert known(call(retire_holdout, closing.id, client=admin)).retired
-parts = known(call(get_holdout, closing.id, client=analyst)).rows
-released = pandas.read_parquet(call(get_retired, closing.id, client=analyst).payload)
-assert len(released) == parts.holdout + (parts.check or 0), parts
-call(delete_holdout, closing.id, client=admin, status=204)
+assert call(retire_holdout, closing.id, client=admin, status=409).code == "rows-known"  # the first one holds them out, and answers still
 assert call(delete_holdout, card.id, client=analyst, status=403).code == "forbidden"
 assert call(get_holdout, "ho_none", client=analyst, status=404).code == "not-found"
 call(revoke_key, made.id, client=admin, status=204)
 assert call(get_holdout, card.id, client=analyst, status=401).code == "unauthorized"
 
 call(delete_holdout, card.id, client=admin, status=204)
+assert known(call(retire_holdout, closing.id, client=admin)).retired
+parts = known(call(get_holdout, closing.id, client=admin)).rows
+released = pandas.read_parquet(call(get_retired, closing.id, client=admin).payload)
+assert len(released) == parts.holdout + (parts.check or 0), parts
+call(delete_holdout, closing.id, client=admin, status=204)
 assert call(get_holdout, card.id, client=admin, status=404).code == "not-found"
 assert known(call(list_holdouts, client=admin)).holdouts == []
 

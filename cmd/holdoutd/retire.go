@@ -14,7 +14,8 @@ func retireCommand() *cobra.Command {
 		Short: "Retire a holdout for good, and release its rows to training",
 		Long: `Ends the questions of a holdout for good. Recorded answers, the history and the final report stay, and its intervals stay
 true. Then its rows and those of its check part can be downloaded (download retired), and be in the training part of later
-uploads. What is left of the budget is gone. Retiring again does nothing. It needs an admin's key.
+uploads. What is left of the budget is gone. Retiring again does nothing. It needs an admin's key. It is refused while
+another holdout, of which questions are left, holds out the same rows.
 
 The holdout that comes after it is uploaded of later rows with --succeeds, so that both cards name each other.
 

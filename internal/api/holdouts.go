@@ -76,7 +76,7 @@ func (a *API) registerHoldouts() {
 	}, a.features)
 	typed(a, huma.Operation{
 		OperationID: "retire-holdout", Method: http.MethodPost, Path: "/v1/holdouts/{id}/retire", Tags: []string{"holdouts"}, Security: needsKey,
-		Summary: "Retire a holdout", Description: "Ends its questions for good, and releases its rows and those of its check part to training (`/retired`). Recorded answers, the history and the final report stay. " +
+		Summary: "Retire a holdout", Description: "Ends its questions for good, and releases its rows and those of its check part to training (`/retired`). Refused (409 `rows-known`) while another holdout of which questions are left holds out the same rows. Recorded answers, the history and the final report stay. " +
 			"What is left of the budget is gone. A later upload can name it as its predecessor (`succeeds`). Retiring again does nothing. Admin only.",
 		Middlewares: huma.Middlewares{a.inTime, a.mustBeAdmin},
 	}, func(ctx context.Context, in *holdoutPath) (*cardReply, error) {
