@@ -171,7 +171,7 @@ func (a *archiver) copyFile(name string) error {
 
 // globals copies what belongs to no holdout.
 func (a *archiver) globals(keys bool) error {
-	names := []string{restoredFile}
+	names := []string{restoredFile, keyElsewhere}
 	if keys {
 		if err := a.copyFile(serverKeyFile); err != nil {
 			if keptElsewhere(a.dir) {

@@ -27,6 +27,18 @@ const uncommitted = "uncommitted"
 // or two; a refusal says why, and the same request with its Idempotency-Key may come again.
 var uploadTurn = time.Minute
 
+// uploadsTurn waits until nobody else decodes and splits a table here, or compares what is held out: that takes all cores and the disk, and two of one table meet here. end lets the next one begin.
+func (s *Service) uploadsTurn(ctx context.Context) (end func(), err error) {
+	select {
+	case s.creating <- struct{}{}:
+		return func() { <-s.creating }, nil
+	case <-ctx.Done():
+		return nil, &Error{Kind: Unavailable, Detail: "the request was given up before its turn", Err: ctx.Err()}
+	case <-time.After(uploadTurn):
+		return nil, &Error{Kind: Unavailable, Detail: fmt.Sprintf("other uploads are being decoded, and this request's turn did not come within %v; send it again later", uploadTurn)}
+	}
+}
+
 // Create makes a holdout of an upload: the body is spooled to disk, decoded in a child process, split, and written as
 // column files; the ledger's commit makes it exist. Whatever fails before leaves nothing behind. Only admins may.
 //
@@ -79,15 +91,11 @@ func (s *Service) create(ctx context.Context, p Principal, set Settings, up Uplo
 			return card, replayed, err
 		}
 	}
-	// One upload at a time is decoded and split: that takes all cores and the disk, and two of one table meet here.
-	select {
-	case s.creating <- struct{}{}:
-		defer func() { <-s.creating }()
-	case <-ctx.Done():
-		return card, false, &Error{Kind: Unavailable, Detail: "the upload was given up before its turn", Err: ctx.Err()}
-	case <-time.After(uploadTurn):
-		return card, false, &Error{Kind: Unavailable, Detail: fmt.Sprintf("other uploads are being decoded, and this one's turn did not come within %v; send it again later", uploadTurn)}
+	end, err := s.uploadsTurn(ctx)
+	if err != nil {
+		return card, false, err
 	}
+	defer end()
 	// Decoded tables are mapped too; a fault in one is the disk's, for nobody else knows its name.
 	if faulted := dataset.Guarded(func() { err = c.run() }); faulted != nil {
 		err = diskFails(faulted)

@@ -126,12 +126,22 @@ func putServerKey(dir string, o RestoreOptions, in bool) error {
 		return nil
 	case in:
 		return errors.New("the backup has the server's key; leave the other one out")
-	case o.Key != nil:
-		return writeOnce(filepath.Join(dir, keyElsewhere), o.Key.secret.signed())
 	}
-	secret, err := readServerSecret(o.ServerKey)
-	if err != nil {
+	var secret serverSecret
+	var err error
+	if o.Key != nil {
+		secret = o.Key.secret
+	} else if secret, err = readServerSecret(o.ServerKey); err != nil {
 		return err
+	}
+	if _, err := secret.fits(dir); err != nil {
+		return err
+	}
+	if o.Key != nil {
+		if err := writeOnce(filepath.Join(dir, keyElsewhere), secret.signed()); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return nil // of this key: the backup had it
 	}
 	return writeOnce(filepath.Join(dir, serverKeyFile), []byte(hex.EncodeToString(secret[:])+"\n"))
 }

@@ -44,7 +44,15 @@ func (s *Service) Retire(ctx context.Context, p Principal, id string) (Card, err
 		return Card{}, err
 	}
 	if !record.Retired {
-		if err := s.releasesOthers(ctx, id); err != nil {
+		end, err := s.uploadsTurn(ctx) // no upload with the same rows comes in between
+		if err != nil {
+			return Card{}, err
+		}
+		defer end()
+		if faulted := dataset.Guarded(func() { err = s.releasesOthers(ctx, id) }); faulted != nil {
+			err = diskFails(faulted)
+		}
+		if err != nil {
 			return Card{}, err
 		}
 		if err := s.retire(ctx, p, id); err != nil {

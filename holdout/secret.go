@@ -74,45 +74,55 @@ func ParseServerKey(text []byte) (*ServerKey, error) {
 func (ServerKey) String() string   { return "a server's key" }
 func (ServerKey) GoString() string { return "a server's key" }
 
-// loadSecret takes the server's key from where it is kept: elsewhere, or in the data directory.
-func (s *Service) loadSecret(key *ServerKey, ledgerExists bool) (secret serverSecret, lost bool, err error) {
-	path := filepath.Join(s.dir, serverKeyFile)
-	beside, err := readServerSecret(path)
-	sign, signErr := os.ReadFile(s.path(keyElsewhere))
+// fits fails where a key is not the one of a data directory, by the sign and by the file there; beside tells whether the file has it, too. The zero key stands for none: then it is the file that must be that of the sign.
+func (key serverSecret) fits(dir string) (beside bool, err error) {
+	path, signPath := filepath.Join(dir, serverKeyFile), filepath.Join(dir, keyElsewhere)
+	which := "the key from elsewhere"
+	file, err := readServerSecret(path)
+	switch beside = err == nil; {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return false, err
+	case key == serverSecret{}:
+		key, which = file, path
+	}
+	sign, err := os.ReadFile(signPath)
 	switch {
-	case signErr != nil && !errors.Is(signErr, fs.ErrNotExist):
-		return secret, false, fmt.Errorf("holdout: data directory: %w", signErr)
-	case signErr != nil:
-	case key != nil && !bytes.Equal(sign, key.secret.signed()):
-		return secret, false, fmt.Errorf("holdout: the key from elsewhere is not the one of this data directory, of which %s has the check value", s.path(keyElsewhere))
-	case key == nil && errors.Is(err, fs.ErrNotExist) && !ledgerExists: // another key would not recognise what was uploaded before
-		return secret, false, errors.New("holdout: the server's key is kept elsewhere: start with --key-command")
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return false, fmt.Errorf("holdout: data directory: %w", err)
+	case err == nil && key != serverSecret{} && !bytes.Equal(sign, key.signed()):
+		return false, fmt.Errorf("holdout: %s is not the one of this data directory, of which %s has the check value", which, signPath)
+	case beside && file != key:
+		return false, fmt.Errorf("holdout: %s is another key than the one from elsewhere; put away the one that is not of this data directory", path)
 	}
-	if key == nil {
-		return loadServerSecret(s.dir, ledgerExists)
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return key.secret, false, nil
-	case err != nil:
-		return secret, false, err
-	case beside != key.secret:
-		return secret, false, fmt.Errorf("holdout: %s is another key than the one from elsewhere; put away the one that is not of this data directory", path)
-	}
-	s.log.Warn("server.key is in the data directory, too: remove it, or whoever reads the directory has the key", "file", path)
-	return key.secret, false, nil
+	return beside, nil
 }
 
-// signKey leaves a sign where the server's key is kept elsewhere, and removes it where it is in the directory.
-func (s *Service) signKey() error {
-	var err error
-	switch {
-	case s.elsewhere:
-		err = writeOnce(s.path(keyElsewhere), s.sign)
-	case !s.lost:
-		err = os.Remove(s.path(keyElsewhere))
+// loadSecret takes the server's key from where it is kept: elsewhere, or in the data directory.
+func (s *Service) loadSecret(key *ServerKey, ledgerExists bool) (secret serverSecret, lost bool, err error) {
+	if key != nil {
+		secret = key.secret
 	}
-	if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+	beside, err := secret.fits(s.dir)
+	switch {
+	case err != nil:
+		return serverSecret{}, false, err
+	case key != nil && beside:
+		s.log.Warn("server.key is in the data directory, too: remove it, or whoever reads the directory has the key", "file", s.path(serverKeyFile))
+		return secret, false, nil
+	case key != nil:
+		return secret, false, nil
+	case !beside && !ledgerExists && keptElsewhere(s.dir): // another key would not recognise what was uploaded before
+		return secret, false, errors.New("holdout: the server's key is kept elsewhere: start with --key-command")
+	}
+	return loadServerSecret(s.dir, ledgerExists)
+}
+
+// signKey leaves a sign where the server's key is kept elsewhere. It stays where the key comes back into the directory: another server may still have it from elsewhere.
+func (s *Service) signKey() error {
+	if !s.elsewhere {
+		return nil
+	}
+	if err := writeOnce(s.path(keyElsewhere), s.sign); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("holdout: data directory: %w", err)
 	}
 	return nil

@@ -180,6 +180,9 @@ func readMarks(dir string) (marks map[string]mark, unread map[string]error) {
 // verifySealed opens what is sealed, by a key from elsewhere, or where the directory's can be read.
 func verifySealed(ctx context.Context, dir, path string, values func(context.Context, string, [32]byte) error, key *ServerKey) (said string, err error) {
 	if key != nil {
+		if _, err := key.secret.fits(dir); err != nil && !errors.Is(err, fs.ErrPermission) { // a verifier need not be able to read the file
+			return "", err
+		}
 		return inOrder, values(ctx, path, key.secret.derive("ledger"))
 	}
 	secret, err := readServerSecret(filepath.Join(dir, serverKeyFile))

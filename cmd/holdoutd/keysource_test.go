@@ -139,7 +139,7 @@ func TestKeyFromCommand(t *testing.T) {
 	if out, errs := done(t, "verify", dir, "--key-command", command); !strings.Contains(out, "sealed values in order") {
 		t.Errorf("verify: %s%s", out, errs)
 	}
-	if out, errs, code := holdoutd(t, "verify", dir, "--key-command", wrong); code != 1 || !strings.Contains(errs, "wrong server key") {
+	if out, errs, code := holdoutd(t, "verify", dir, "--key-command", wrong); code != 1 || !strings.Contains(errs, "is not the one of this data directory") {
 		t.Errorf("verify with another key: %d %s%s", code, out, errs)
 	}
 
@@ -149,7 +149,7 @@ func TestKeyFromCommand(t *testing.T) {
 	}
 	done(t, "backup", "--data", dir, "--to", file, "--recipient", safe.recipient)
 	to := filepath.Join(t.TempDir(), "restored")
-	if _, errs, code := holdoutd(t, "restore", "--from", file, "--identity", safe.identity, "--data", to, "--key-command", wrong); code != 1 || !strings.Contains(errs, "wrong server key") {
+	if _, errs, code := holdoutd(t, "restore", "--from", file, "--identity", safe.identity, "--data", to, "--key-command", wrong); code != 1 || !strings.Contains(errs, "is not the one of this data directory") {
 		t.Errorf("restore with another key: %d %s", code, errs)
 	}
 	out, _ := done(t, "restore", "--from", file, "--identity", safe.identity, "--data", to, "--key-command", command)
@@ -169,7 +169,8 @@ func TestKeyFromCommand(t *testing.T) {
 	p.stop(t)
 }
 
-// TestKeyMoves: a directory that had its own server.key goes on with the same key from a command. Beside the file it warns, and beside another file it does not start.
+// TestKeyMoves: a directory that had its own server.key goes on with the same key from a command. Beside the file it warns, and beside another file it does not start, and verifies nothing. The file may come back; another
+// one does not.
 func TestKeyMoves(t *testing.T) {
 	dir := t.TempDir()
 	p := startServer(t, dir)
@@ -184,6 +185,9 @@ func TestKeyMoves(t *testing.T) {
 	if _, errs, code := holdoutd(t, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", dir, "--key-command", keyService(t, testKey)); code != 1 || !strings.Contains(errs, "is not the one of this data directory") {
 		t.Errorf("two keys: %d %s", code, errs)
 	}
+	if _, errs, code := holdoutd(t, "verify", dir, "--key-command", keyService(t, testKey)); code != 1 || !strings.Contains(errs, "is not the one of this data directory") {
+		t.Errorf("verify with two keys: %d %s", code, errs)
+	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
@@ -194,6 +198,30 @@ func TestKeyMoves(t *testing.T) {
 	}
 	p.stop(t)
 	nowhere(t, dir, own, p.stderr.String())
+
+	sign := readFile(t, file+".elsewhere")
+	safe, backup, to := newSafe(t), filepath.Join(t.TempDir(), "the.backup"), filepath.Join(t.TempDir(), "restored")
+	done(t, "backup", "--data", dir, "--to", backup, "--recipient", safe.recipient)
+	done(t, "restore", "--from", backup, "--identity", safe.identity, "--data", to)
+	if restored := readFile(t, filepath.Join(to, "server.key.elsewhere")); restored != sign {
+		t.Errorf("the restored sign is %q, want %q", restored, sign)
+	}
+	put := func(key string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(testKey)
+	if _, errs, code := holdoutd(t, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", dir); code != 1 || !strings.Contains(errs, "server.key is not the one of this data directory") {
+		t.Errorf("another key in the file: %d %s", code, errs)
+	}
+	put(own)
+	p = startServer(t, dir)
+	p.stop(t)
+	if readFile(t, file+".elsewhere") != sign {
+		t.Error("the sign is another one")
+	}
 }
 
 // TestKeyThatAScriptSays: a script that fails, and shows its lines as it runs, has said the key on standard error; what is shown of that has no long run of hex digits.

@@ -67,7 +67,7 @@ With --servers 2 and more they share a ledger in PostgreSQL, which --ledger name
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.time <= 0 || f.clients < 1 || f.servers < 1 || f.kill < 0 {
-				return misuse("--time, --clients and --servers must be more than 0")
+				return misuse("--time, --clients and --servers must be more than 0, and --kill not less")
 			}
 			if f.servers > 1 && f.ledger == "" {
 				return misuse("%d servers share a ledger in PostgreSQL: name it with --ledger", f.servers)
@@ -104,10 +104,10 @@ type soakResult struct {
 
 // soak is a run.
 type soak struct {
-	flags    soakFlags
-	dir      string
-	progress io.Writer
-	wrong    chan error // the first few things that are wrong
+	flags  soakFlags
+	dir    string
+	report func(part string, done, total int)
+	wrong  chan error // the first few things that are wrong
 
 	mu      sync.RWMutex
 	servers []*soakServer
@@ -136,7 +136,7 @@ type soaked struct {
 type told struct {
 	sum   [sha256.Size]byte // of its bytes
 	seq   int64
-	query string
+	query [sha256.Size]byte // of its id: a soak of a night keeps millions
 }
 
 type soakServer struct {
@@ -145,13 +145,15 @@ type soakServer struct {
 	ended  chan struct{}
 }
 
-func (f *soakFlags) run(ctx context.Context, out, progress io.Writer) (err error) {
+func (f *soakFlags) run(ctx context.Context, out, errs io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "holdoutd-soak-")
 	if err != nil {
 		return err
 	}
-	s := &soak{flags: *f, dir: dir, progress: progress, wrong: make(chan error, 16)}
+	report, finish := progress(errs, "bench soak")
+	s := &soak{flags: *f, dir: dir, report: report, wrong: make(chan error, 16)}
 	defer func() {
+		finish()
 		s.end()
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
@@ -170,11 +172,10 @@ func (f *soakFlags) run(ctx context.Context, out, progress io.Writer) (err error
 		return err
 	}
 	s.result.Seconds = time.Since(begin).Seconds()
-	fmt.Fprintln(progress, "the load has ended; every question is asked once more, and the chains are read")
 	if err := s.check(ctx); err != nil {
 		return err
 	}
-	return s.report(out)
+	return s.print(out)
 }
 
 // start starts a server, and waits until it listens.
@@ -335,6 +336,7 @@ func (s *soak) watch(ctx context.Context, begin time.Time) {
 			sum += residentOf(server.cmd.Process.Pid)
 		}
 		s.mu.RUnlock()
+		s.report("load", int(time.Since(begin).Milliseconds()), int(max(1, s.flags.time.Milliseconds())))
 		third := min(int(3*time.Since(begin)/s.flags.time), 2)
 		s.result.Memory[third] = max(s.result.Memory[third], sum)
 	}
@@ -437,7 +439,7 @@ func (s *soak) ask(ctx context.Context, c *client.Client, h *soaked, n int64) er
 
 // hear holds an answer against what was received of the same question before.
 func (s *soak) hear(h *soaked, n int64, a client.Answer) {
-	now := told{sha256.Sum256(a.Raw), a.Ledger.Seq, a.Query}
+	now := told{sha256.Sum256(a.Raw), a.Ledger.Seq, sha256.Sum256([]byte(a.Query))}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch before, ok := h.known[n]; {
@@ -454,10 +456,8 @@ func (s *soak) hear(h *soaked, n int64, a client.Answer) {
 func (s *soak) check(ctx context.Context) error {
 	c := s.servers[0].client
 	for _, h := range s.holdouts {
-		for n := int64(1); n <= h.next.Load(); n++ {
-			if err := s.ask(ctx, c, h, n); err != nil && !client.IsBudgetExhausted(err) {
-				return fmt.Errorf("%s: question %d, asked once more: %w", h.name, n, err)
-			}
+		if err := s.again(ctx, c, h); err != nil {
+			return err
 		}
 		if err := s.spend(ctx, c, h); err != nil {
 			return err
@@ -475,6 +475,45 @@ func (s *soak) check(ctx context.Context) error {
 	return grown(s.result.Memory)
 }
 
+// again asks every question of a holdout that was asked once more.
+func (s *soak) again(ctx context.Context, c *client.Client, h *soaked) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var next atomic.Int64
+	var all sync.WaitGroup
+	asked, total := make(chan error), h.next.Load()
+	for range s.flags.clients {
+		all.Go(func() {
+			for n := next.Add(1); n <= total && ctx.Err() == nil; n = next.Add(1) {
+				err := s.ask(ctx, c, h, n)
+				if client.IsBudgetExhausted(err) { // it never was answered
+					err = nil
+				}
+				if err != nil {
+					err = fmt.Errorf("%s: question %d, asked once more: %w", h.name, n, err)
+				}
+				asked <- err
+			}
+		})
+	}
+	go func() {
+		all.Wait()
+		close(asked)
+	}()
+	done := 0
+	for wrong := range asked {
+		if done++; wrong != nil && err == nil {
+			err = wrong
+			cancel()
+		}
+		s.report(h.name+" once more", done, int(total))
+	}
+	if err == nil {
+		err = ctx.Err() // interrupted
+	}
+	return err
+}
+
 // grown is the error of memory that grows, by what it was at most in each third of the time.
 func grown(memory []int64) error {
 	if before := max(memory[0], memory[1]); float64(memory[2]) > soakGrowth*float64(before)+soakSlack {
@@ -485,7 +524,10 @@ func grown(memory []int64) error {
 
 // spend asks the holdout with the small budget until that is spent, and once more.
 func (s *soak) spend(ctx context.Context, c *client.Client, h *soaked) error {
-	for h.budget == soakSmall {
+	if h.budget != soakSmall {
+		return nil
+	}
+	for {
 		err := s.ask(ctx, c, h, h.next.Add(1))
 		if client.IsBudgetExhausted(err) {
 			s.refused.Add(1)
@@ -495,7 +537,6 @@ func (s *soak) spend(ctx context.Context, c *client.Client, h *soaked) error {
 			return fmt.Errorf("%s: %d questions of %d are answered, and the next one: %v", h.name, len(h.known), soakSmall, err)
 		}
 	}
-	return nil
 }
 
 // books reads a chain line by line, with nothing of the server's own code: debits are added up here, by their meters.
@@ -507,7 +548,7 @@ func (s *soak) books(ctx context.Context, c *client.Client, h *soaked) error {
 	export, to := io.Pipe()
 	go func() { to.CloseWithError(c.Ledger(ctx, h.id, to)) }()
 	defer export.Close()
-	answers := map[string]told{} // by query
+	answers := map[[sha256.Size]byte]told{} // by query
 	spent, next := map[string]int64{}, int64(0)
 	for lines := json.NewDecoder(export); ; {
 		var e struct {
@@ -535,10 +576,11 @@ func (s *soak) books(ctx context.Context, c *client.Client, h *soaked) error {
 		if e.Kind != "answer" {
 			continue
 		}
-		if _, twice := answers[e.Query]; twice {
+		query := sha256.Sum256([]byte(e.Query))
+		if _, twice := answers[query]; twice {
 			return fmt.Errorf("seq %d pays for %s again", e.Seq, e.Query)
 		}
-		answers[e.Query] = told{sha256.Sum256([]byte(e.Body)), e.Seq, e.Query}
+		answers[query] = told{sha256.Sum256([]byte(e.Body)), e.Seq, query}
 	}
 	s.result.Entries += next
 	for n, a := range h.known {
@@ -555,7 +597,7 @@ func (s *soak) books(ctx context.Context, c *client.Client, h *soaked) error {
 	return nil
 }
 
-func (s *soak) report(out io.Writer) error {
+func (s *soak) print(out io.Writer) error {
 	r := s.result
 	r.Requests, r.Replays, r.Refused, r.Lost = s.requests.Load(), s.replays.Load(), s.refused.Load(), s.lost.Load()
 	if slices.Sort(s.latencies); len(s.latencies) > 0 {

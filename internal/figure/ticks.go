@@ -22,6 +22,9 @@ var CountTicks = labelled(func(v float64) string { return printed.Thousands(int6
 func labelled(label func(v float64) string, times ...int) plot.TickerFunc {
 	return func(low, high float64) []plot.Tick {
 		var ticks []plot.Tick
+		if !(low > 0 && high < math.Inf(1)) { // such an axis has no logarithms
+			return nil
+		}
 		for exponent := int(math.Floor(math.Log10(low))); math.Pow10(exponent) <= high*1.001; exponent++ {
 			for i := 1; i < 10; i++ {
 				v := float64(i) * math.Pow10(exponent)

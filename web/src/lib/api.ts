@@ -33,6 +33,12 @@ export class Problem extends Error {
   }
 }
 
+/** What a problem says, as a sentence. What is no problem of the server's is thrown on. */
+export function sentence(e: unknown): string {
+  if (!(e instanceof Problem)) throw e;
+  return e.detail[0]!.toUpperCase() + e.detail.slice(1) + ".";
+}
+
 /** The request did not reach the server, or its reply did not come back. */
 export class Away extends Error {
   constructor() {
