@@ -8,7 +8,8 @@ trap 'rm -rf "$work"' EXIT
 cp -r . "$work/deploy"
 cd "$work/deploy"
 
-sed -i "s|/etc/prometheus/|$PWD/prometheus/|" prometheus/prometheus.yml
+[ -e secrets ] || ./secrets.sh
+sed -i "s|/etc/prometheus/|$PWD/prometheus/|; s|/run/secrets/|$PWD/secrets/|" prometheus/prometheus.yml
 promtool check config prometheus/prometheus.yml
 promtool test rules prometheus/rules_test.yml
 {
@@ -22,7 +23,6 @@ sed -i 's/ one:8080 / 127.0.0.1:8081 /; s/ two:8080 / 127.0.0.1:8082 /' haproxy/
 haproxy -c -f haproxy/haproxy.cfg
 
 if docker compose version >/dev/null 2>&1; then
-	[ -e secrets ] || ./secrets.sh
 	docker compose -f compose.yaml config --quiet
 	echo "compose.yaml is valid"
 else

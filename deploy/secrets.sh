@@ -5,7 +5,7 @@ cd "$(dirname "$0")"
 umask 022
 mkdir -m 0700 secrets || { echo "the folder secrets is there: a database keeps the passwords that it was made with" >&2; exit 1; }
 password() { od -An -tx1 -N24 /dev/urandom | tr -d ' \n'; }
-for name in postgres-password owner-password servers-password grafana-password; do
+for name in postgres-password owner-password servers-password grafana-password metrics; do
 	password >"secrets/$name"
 done
 # One machine, and a network that only the database and its servers are in: sslmode=verify-full is for every other.

@@ -24,7 +24,7 @@ import (
 const MaxNameLength = 200
 
 const (
-	keyPrefix = "hk_"
+	KeyPrefix = "hk_"
 	keyBytes  = 32
 )
 
@@ -34,7 +34,7 @@ func newKey() (string, error) {
 	if _, err := rand.Read(random[:]); err != nil {
 		return "", fmt.Errorf("holdout: new key: %w", err)
 	}
-	return keyPrefix + base64.RawURLEncoding.EncodeToString(random[:]), nil
+	return KeyPrefix + base64.RawURLEncoding.EncodeToString(random[:]), nil
 }
 
 // hashKey is what the ledger keeps of a key. A fast hash is right here: slow, salted hashes protect passwords that can
@@ -70,7 +70,7 @@ func (s *Service) Remember(ctx context.Context, bearer string) (Remembered, erro
 	if oidc.Shaped(bearer) {
 		return s.rememberToken(ctx, bearer)
 	}
-	if len(bearer) != len(keyPrefix)+base64.RawURLEncoding.EncodedLen(keyBytes) || !strings.HasPrefix(bearer, keyPrefix) {
+	if len(bearer) != len(KeyPrefix)+base64.RawURLEncoding.EncodedLen(keyBytes) || !strings.HasPrefix(bearer, KeyPrefix) {
 		return Remembered{}, keyRefused()
 	}
 	return RememberKey(bearer), nil
@@ -249,7 +249,7 @@ func (s *Service) firstKey(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("holdout: admin key: %w", err)
 		}
-		if secret = strings.TrimSpace(string(text)); !strings.HasPrefix(secret, keyPrefix) {
+		if secret = strings.TrimSpace(string(text)); !strings.HasPrefix(secret, KeyPrefix) {
 			return fmt.Errorf("holdout: %s does not hold a key; remove it to get a new one", path)
 		}
 	} else if err != nil {

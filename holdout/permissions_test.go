@@ -47,7 +47,7 @@ func TestOthersMayNotWriteOrRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	planted := filepath.Join(dir, adminKeyFile)
-	if err := os.WriteFile(planted, []byte(keyPrefix+strings.Repeat("A", 43)+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(planted, []byte(KeyPrefix+strings.Repeat("A", 43)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := Open(t.Context(), Options{Dir: dir, AnyFileSystem: true}); err == nil {

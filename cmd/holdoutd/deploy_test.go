@@ -128,7 +128,10 @@ type prometheusFile struct {
 	}
 	RuleFiles     []string `yaml:"rule_files"`
 	ScrapeConfigs []struct {
-		JobName       string                       `yaml:"job_name"`
+		JobName       string `yaml:"job_name"`
+		Authorization struct {
+			CredentialsFile string `yaml:"credentials_file"`
+		}
 		StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
 	} `yaml:"scrape_configs"`
 }
@@ -371,6 +374,9 @@ func TestDeploymentAgrees(t *testing.T) {
 	// Prometheus and Grafana.
 	var targets []string
 	for _, s := range d.scraped.ScrapeConfigs {
+		if s.Authorization.CredentialsFile != d.flag("metrics-token") || !slices.Contains(d.compose.Services["prometheus"].Secrets, filepath.Base(s.Authorization.CredentialsFile)) {
+			t.Error("Prometheus has not the servers' token")
+		}
 		for _, c := range s.StaticConfigs {
 			targets = append(targets, c.Targets...)
 		}
@@ -620,7 +626,7 @@ func TestDeploymentRuns(t *testing.T) {
 	reply.Body.Close()
 	await.Until(t, "the request is counted", func() bool { return strings.Contains(get("/metrics", key), `route="/mcp"`) }) // which it is when its reply has left
 
-	open, everything := readSeries(get("/metrics", "")), readSeries(get("/metrics", key))
+	open, everything := readSeries(get("/metrics", "")), readSeries(get("/metrics", strings.TrimSpace(readFile(t, filepath.Join(secrets, "metrics")))))
 	var jobs []string
 	for _, s := range d.scraped.ScrapeConfigs {
 		jobs = append(jobs, s.JobName)
@@ -634,7 +640,7 @@ func TestDeploymentRuns(t *testing.T) {
 	}
 	known, above := open, true
 	for _, p := range d.panels.Panels {
-		if p.Type == "row" && p.Title == "With an admin key" {
+		if p.Type == "row" && p.Title == "With the token for metrics" {
 			known, above = everything, false
 		}
 		for _, target := range p.Targets {
@@ -642,12 +648,12 @@ func TestDeploymentRuns(t *testing.T) {
 				t.Errorf("panel %s: %s", p.Title, trouble)
 			}
 			if !above && len(open.lacks(target.Expr, "", jobs)) == 0 {
-				t.Errorf("panel %s needs no key, and says that it does", p.Title)
+				t.Errorf("panel %s needs no token, and says that it does", p.Title)
 			}
 		}
 	}
 	if above {
-		t.Error("the dashboard has no panels of what an admin key reads")
+		t.Error("the dashboard has no panels of what the token reads")
 	}
 }
 

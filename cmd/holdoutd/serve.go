@@ -36,6 +36,7 @@ type serveFlags struct {
 	anyFileSystem bool
 	log           string
 	metrics       string
+	metricsToken  string
 	traces        string // the collector's address
 	answerTime    string
 	limits        api.Limits
@@ -60,6 +61,7 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.log, "log", "text", "log format: text or json")
 	flags.StringVar(&f.answerTime, "answer-time", string(holdout.AnswerSoon), "when replies to questions leave: soon, or public: no sooner than public facts say that the work takes")
 	flags.StringVar(&f.metrics, "metrics", string(api.MetricsPublic), "who may read /metrics: public (counters; the rest with an admin key), admin (with a key) or off")
+	flags.StringVar(&f.metricsToken, "metrics-token", "", "file with a token of at least 32 characters that reads all of /metrics and nothing else, for a scraper")
 	flags.StringVar(&f.traces, "otlp-endpoint", "", "OpenTelemetry collector that is told what requests did, as http://127.0.0.1:4318: spans with routes, statuses, query types and counts, and no value, name or duration of a question; headers: "+tracing.HeadersVariable)
 	flags.Float64Var(&l.Rate, "rate", l.Rate, "requests a second of one key, on average; negative: no limit")
 	flags.IntVar(&l.Burst, "burst", l.Burst, "requests of one key at once")
@@ -172,6 +174,25 @@ func (f *serveFlags) tellUserOf(addr net.Addr) (forget func()) {
 	return forget
 }
 
+// scraper reads the token of --metrics-token.
+func (f *serveFlags) scraper() (*api.MetricsToken, error) {
+	if f.metricsToken == "" {
+		return nil, nil
+	}
+	if api.MetricsAccess(f.metrics) == api.MetricsOff {
+		return nil, misuse("--metrics-token reads /metrics, which --metrics off removes")
+	}
+	text, err := os.ReadFile(f.metricsToken)
+	if err != nil {
+		return nil, fmt.Errorf("--metrics-token: %w", err)
+	}
+	token, err := api.ParseMetricsToken(text)
+	if err != nil {
+		return nil, fmt.Errorf("--metrics-token %s: %w", f.metricsToken, err)
+	}
+	return token, nil
+}
+
 // serve answers until a signal comes. ready is called with the service open and the address bound: requests that come
 // before it returns wait.
 func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(ctx context.Context, s *holdout.Service, addr net.Addr) error) (err error) {
@@ -179,6 +200,10 @@ func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(
 	case api.MetricsPublic, api.MetricsAdmin, api.MetricsOff:
 	default:
 		return misuse("--metrics must be public, admin or off, not %q", f.metrics)
+	}
+	scraper, err := f.scraper()
+	if err != nil {
+		return err
 	}
 	if err := errors.Join(f.limits.Check(), f.service.Check()); err != nil {
 		var limit *holdout.LimitError
@@ -231,7 +256,7 @@ func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(
 	if err := tellOf(f.data, connection{URL: urlOf(listener.Addr(), f.tls.enabled()), KeyFile: "admin.key"}); err != nil {
 		logger.Warn("clients on this machine will not find the server by its data directory", "error", err)
 	}
-	handler := api.New(service, api.Options{Logger: logger, Limits: f.limits, Metrics: api.MetricsAccess(f.metrics), Traces: traces, Version: version()})
+	handler := api.New(service, api.Options{Logger: logger, Limits: f.limits, Metrics: api.MetricsAccess(f.metrics), Scraper: scraper, Traces: traces, Version: version()})
 	logger.Info("listening", "addr", listener.Addr().String(), "data", f.data, "version", version(), "tls", f.tls.enabled())
 	if err := handler.Serve(ctx, listener); err != nil {
 		return err

@@ -28,6 +28,7 @@ type Options struct {
 	Logger  *slog.Logger // nil: no log
 	Limits  Limits
 	Metrics MetricsAccess   // empty: MetricsPublic
+	Scraper *MetricsToken   // reads all of /metrics; nil: keys of the scope admin alone do
 	Traces  *tracing.Tracer // nil: none
 	Version string          // of the program
 }
@@ -43,6 +44,7 @@ type API struct {
 	router      *gin.Engine
 	metrics     *metrics
 	access      MetricsAccess
+	scraper     *MetricsToken
 	traces      *tracing.Tracer
 	rates       rates
 	uploads     chan struct{}
@@ -56,7 +58,7 @@ type API struct {
 
 // New makes the API of a service. It panics where Limits.Check refuses the limits, defaults filled in.
 func New(service *holdout.Service, o Options) *API {
-	a := &API{service: service, log: o.Logger, limits: o.Limits.withDefaults(), version: o.Version, access: o.Metrics, traces: o.Traces}
+	a := &API{service: service, log: o.Logger, limits: o.Limits.withDefaults(), version: o.Version, access: o.Metrics, scraper: o.Scraper, traces: o.Traces}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}

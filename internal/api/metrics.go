@@ -1,14 +1,21 @@
 package api
 
 import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
 	"net/http"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/holdoutd/holdoutd/holdout"
 )
 
 // MetricsAccess says who may read /metrics.
@@ -19,6 +26,39 @@ const (
 	MetricsAdmin  MetricsAccess = "admin"  // all of them with a key of the scope admin only
 	MetricsOff    MetricsAccess = "off"    // nobody: 404
 )
+
+// MetricsToken is a secret that reads all of /metrics, and nothing else: a scraper need not have a key. It shows itself in no print.
+type MetricsToken struct{ sum [sha256.Size]byte }
+
+// leastToken is how many characters a token has at least: 32 hex digits are 128 bits.
+const leastToken = 32
+
+// ParseMetricsToken reads a token as a file has it: one word of at least 32 characters that can stand in a header and is no key. The error does not show the text.
+func ParseMetricsToken(text []byte) (*MetricsToken, error) {
+	token := strings.TrimSpace(string(text))
+	switch {
+	case len(token) < leastToken:
+		return nil, fmt.Errorf("a token for metrics has at least %d characters, and this has %d; make one with openssl rand -hex 24", leastToken, len(token))
+	case !plainToken(token, holdout.MaxBearerBytes):
+		return nil, fmt.Errorf("a token for metrics is one word of ASCII, of at most %d characters; make one with openssl rand -hex 24", holdout.MaxBearerBytes)
+	case strings.HasPrefix(token, holdout.KeyPrefix):
+		return nil, errors.New("this is a key of a server, which can do more than read metrics; make a token with openssl rand -hex 24")
+	}
+	return &MetricsToken{sha256.Sum256([]byte(token))}, nil
+}
+
+// sentIn reports whether a request has the token in its header. It takes as long for every wrong one.
+func (t *MetricsToken) sentIn(r *http.Request) bool {
+	token, err := bearerOf(r)
+	if t == nil || err != nil {
+		return false
+	}
+	sum := sha256.Sum256([]byte(token))
+	return subtle.ConstantTimeCompare(sum[:], t.sum[:]) == 1
+}
+
+func (MetricsToken) String() string   { return "a token for metrics" }
+func (MetricsToken) GoString() string { return "a token for metrics" }
 
 // metrics are counts of requests and the state of the process. What is open to everyone is the count of requests that were answered, by
 // route and status, which is what clients saw. Everything else is for admins: what is in flight tells when somebody asks and for how

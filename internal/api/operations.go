@@ -45,7 +45,7 @@ func (a *API) registerOperations() {
 	})
 	a.raw(huma.Operation{
 		OperationID: "metrics", Method: http.MethodGet, Path: "/metrics", Tags: tags, Summary: "Metrics for Prometheus",
-		Description: "Counts of answered requests are open by default; everything else (durations, what is in flight, the process) needs an admin key. The server can be told to ask for an admin key for all of it, or to have no metrics.",
+		Description: "Counts of answered requests are open by default; everything else (durations, what is in flight, the process) needs an admin key, or the token that serve --metrics-token names. The server can be told to ask for one of them for all of it, or to have no metrics.",
 		Responses:   map[string]*huma.Response{"200": {Description: "The text format of Prometheus", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: "string"}}}}},
 	}, a.serveMetrics)
 }
@@ -55,7 +55,9 @@ func (a *API) serveMetrics(c *gin.Context) error {
 		return problem(classes[holdout.NotFound], "this server has no metrics")
 	}
 	handler := a.metrics.open
-	if a.access == MetricsAdmin || c.GetHeader("Authorization") != "" {
+	if a.scraper.sentIn(c.Request) {
+		handler = a.metrics.all
+	} else if a.access == MetricsAdmin || c.GetHeader("Authorization") != "" {
 		p, err := a.principal(c)
 		switch {
 		case err != nil:

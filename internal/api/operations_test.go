@@ -145,6 +145,41 @@ func TestMetricsAccess(t *testing.T) {
 	if r := admin.get("/metrics"); r.StatusCode != 200 {
 		t.Errorf("as admin: %d", r.StatusCode)
 	}
+	token := strings.Repeat("0123456789abcdef", 3)
+	scraper, err := ParseMetricsToken([]byte(token + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for access, want := range map[MetricsAccess]int{MetricsPublic: 200, MetricsAdmin: 401} {
+		s := start(t, Options{Metrics: access, Scraper: scraper})
+		if r := s.get("/metrics", "Authorization: Bearer "+token); r.StatusCode != 200 || !strings.Contains(string(r.body), "go_goroutines") {
+			t.Errorf("%s, with the scraper's token: %d %.200s", access, r.StatusCode, r.body)
+		}
+		if r := s.get("/metrics", "Authorization: "); r.StatusCode != want || strings.Contains(string(r.body), "go_goroutines") {
+			t.Errorf("%s, with no token: %d %.200s", access, r.StatusCode, r.body)
+		}
+		for _, wrong := range []string{token[1:], token + "0", strings.ToUpper(token)} {
+			if r := s.get("/metrics", "Authorization: Bearer "+wrong); r.StatusCode != 401 {
+				t.Errorf("%s, with %s: %d", access, wrong, r.StatusCode)
+			}
+		}
+		for _, path := range []string{"/v1/holdouts", "/v1/keys", "/v1/grants"} { // it is no key
+			if r := s.get(path, "Authorization: Bearer "+token); r.StatusCode != 401 {
+				t.Errorf("%s with the scraper's token: %d", path, r.StatusCode)
+			}
+		}
+		s.stop()
+		if strings.Contains(s.log.String(), token) {
+			t.Error("the token is in the log")
+		}
+	}
+	for text, want := range map[string]string{
+		token[:31]: "at least 32 characters, and this has 31", "": "this has 0", token + " " + token: "one word", token + "\x00": "one word", "hk_" + token: "a key of a server",
+	} {
+		if got, err := ParseMetricsToken([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
 	if r := start(t, Options{Metrics: MetricsOff}).get("/metrics"); r.StatusCode != 404 {
 		t.Errorf("off: %d", r.StatusCode)
 	}
