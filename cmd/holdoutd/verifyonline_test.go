@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/client"
+	"github.com/holdoutd/holdoutd/experiments/data"
+	"github.com/holdoutd/holdoutd/holdout"
+)
+
+// TestVerifyOnline verifies a running server while clients ask it: everything is in order, and heads are kept. Then the directory of an older moment is put back: what was kept tells, though the server itself is well. Deleted
+// holdouts have their chains; a chain that was changed on its way, a budget that is not that of the chain, and a key that may not export are told.
+func TestVerifyOnline(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	p := startServer(t, dir)
+	c := connect(t, p, dir)
+	key := "@" + filepath.Join(dir, "admin.key")
+	var ids []string
+	for _, mechanism := range []string{"gaussian", "guess_and_check"} {
+		table := []byte(data.Flights)
+		if mechanism != "gaussian" {
+			table = randomTable(t, rand.New(rand.NewPCG(crashSeed, 2)))
+		}
+		card, err := c.CreateHoldout(ctx, bytes.NewReader(table), client.Settings{Name: mechanism, Mechanism: mechanism, Questions: 100, Unit: "row"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, card.ID)
+	}
+	ask := func(minutes int) {
+		t.Helper()
+		for i, id := range ids {
+			q := above(minutes)
+			if i == 1 {
+				q["of"] = fmt.Sprintf("x > 0.%d", 300+minutes)
+			}
+			if i == 1 && minutes%2 == 0 {
+				q["guess"] = 0.001 // it is wrong, and takes a token
+			}
+			if _, err := c.Ask(ctx, id, q); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	kept := filepath.Join(t.TempDir(), "heads.json")
+	online := func(more ...string) []string {
+		return append([]string{"verify", "--online", "--url", p.url, "--key", key, "--kept", kept}, more...)
+	}
+	for minutes := range 4 {
+		ask(minutes)
+	}
+	asking, stop := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(asking)
+		for minutes := 100; ; minutes++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if _, err := c.Ask(ctx, ids[0], above(minutes)); err != nil && !client.IsBudgetExhausted(err) {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	for range 3 {
+		out, _ := done(t, online()...)
+		if strings.Count(out, ": in order") != 2 || !strings.Contains(out, "of 20 tokens") {
+			t.Errorf("verify --online: %s", out)
+		}
+	}
+	close(stop)
+	<-asking
+	var heads map[string]holdout.Place
+	if err := json.Unmarshal([]byte(readFile(t, kept)), &heads); err != nil || len(heads) != 2 || heads[ids[1]].Seq != 4 {
+		t.Errorf("the heads are %v, %v", heads, err)
+	}
+	if out, _ := done(t, "verify", "--online", "--url", p.url, "--key", key, "--json", "guess_and_check"); !strings.Contains(out, ids[1]) || strings.Contains(out, ids[0]) {
+		t.Errorf("verify --online of one: %s", out)
+	}
+
+	// An older directory.
+	p.stop(t)
+	old := filepath.Join(t.TempDir(), "old")
+	if err := os.CopyFS(old, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	modes := func() {
+		for name, mode := range map[string]os.FileMode{"": 0o700, "server.key": 0o600, "admin.key": 0o600, "holdouts": 0o700, "tmp": 0o700} {
+			if err := os.Chmod(filepath.Join(old, name), mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	modes()
+	p = startServer(t, dir)
+	c = connect(t, p, dir)
+	ask(50)
+	done(t, online()...)
+	p.stop(t)
+	dir, p = old, startServer(t, old)
+	c = connect(t, p, dir)
+	out, errs, code := holdoutd(t, online()...)
+	if code != 1 || strings.Count(errs, "an older ledger was put back") != 2 {
+		t.Errorf("the older ledger: %d %s%s", code, out, errs)
+	}
+	if again, _, code := holdoutd(t, online()...); code != 1 { // the kept heads have not been replaced by the older ones
+		t.Errorf("the older ledger, once more: %d %s", code, again)
+	}
+
+	// A holdout that is deleted has its chain, and one that nobody has is missed.
+	if err := os.Remove(kept); err != nil {
+		t.Fatal(err)
+	}
+	done(t, online()...)
+	if err := c.Delete(ctx, ids[1]); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := holdoutd(t, online()...); code != 0 || !strings.Contains(out, "(deleted): in order") {
+		t.Errorf("after a deletion: %d %s%s", code, out, errs)
+	}
+	text := strings.Replace(readFile(t, kept), ids[1], "ho_00000000-0000-4000-8000-000000000000", 1)
+	if err := os.WriteFile(kept, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := holdoutd(t, online()...); code != 1 || !strings.Contains(errs, "there is no such holdout") || !strings.Contains(out, ids[0]) {
+		t.Errorf("a holdout that is gone: %d %s%s", code, out, errs)
+	}
+
+	// Between: a proxy that changes what the server says.
+	to, err := url.Parse(p.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ path, old, new, want string }{
+		{"/ledger", `\"value\":`, `\"value\":1`, "head"},
+		{"/budget", `"left":`, `"left":1`, "and the server says"},
+	} {
+		proxy := httptest.NewServer(&httputil.ReverseProxy{
+			Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Header.Del("Accept-Encoding") },
+			ModifyResponse: func(r *http.Response) error {
+				if strings.HasSuffix(r.Request.URL.Path, c.path) {
+					return rewriteBody(r, c.old, c.new)
+				}
+				return nil
+			},
+		})
+		out, errs, code := holdoutd(t, "verify", "--online", "--url", proxy.URL, "--key", key)
+		proxy.Close()
+		if code != 1 || !strings.Contains(errs, c.want) {
+			t.Errorf("%s was changed: %d %s%s", c.path, code, out, errs)
+		}
+	}
+
+	analyst, err := connect(t, p, dir).CreateKey(ctx, "ann", "analyst")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := holdoutd(t, "verify", "--online", "--url", p.url, "--key", analyst.Secret); code != 1 || !strings.Contains(errs, "admin") {
+		t.Errorf("an analyst: %d %s%s", code, out, errs)
+	}
+	for _, args := range [][]string{{"verify", "--kept", kept, dir}, {"verify", "--url", p.url, dir}, {"verify", "--online", "--no-tables"}, {"verify", "--online", "--key-command", "true"}, {"verify"}} {
+		if out, errs, code := holdoutd(t, args...); code != 2 {
+			t.Errorf("%v: %d %s%s", args, code, out, errs)
+		}
+	}
+}
+
+// rewriteBody replaces a text in a reply, once.
+func rewriteBody(r *http.Response, old, new string) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	r.Body.Close()
+	changed := strings.Replace(string(body), old, new, 1)
+	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(changed)), int64(len(changed))
+	r.Header.Set("Content-Length", strconv.Itoa(len(changed)))
+	return nil
+}
