@@ -122,36 +122,95 @@ func TestVerifyOnline(t *testing.T) {
 		t.Errorf("the older ledger, once more: %d %s", code, again)
 	}
 
-	// A holdout that is deleted has its chain, and one that nobody has is missed.
+	// Rounds of which questions are lost, a final report and a draft are in order. The draft may go: nothing was asked of it.
 	if err := os.Remove(kept); err != nil {
 		t.Fatal(err)
 	}
-	done(t, online()...)
+	var more []string
+	for i, settings := range []client.Settings{{Name: "rounds", Mechanism: "gaussian", Questions: 10, Rounds: 3, Unit: "row"}, {Name: "draft", Questions: 10, Unit: "row"}} {
+		card, err := c.CreateHoldout(ctx, bytes.NewReader(randomTable(t, rand.New(rand.NewPCG(crashSeed, 3+uint64(i))))), settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		more = append(more, card.ID)
+		if settings.Rounds > 0 {
+			if _, err := c.AskBatch(ctx, card.ID, []any{map[string]any{"type": "fraction", "of": "x > 0.5"}}, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := c.CloseWithReport(ctx, ids[1], []any{map[string]any{"type": "fraction", "of": "x > 0.77"}}, "the end"); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := done(t, online()...); strings.Count(out, ": in order") != 4 || !strings.Contains(out, "1 of 3 rounds") {
+		t.Errorf("four holdouts: %s", out)
+	}
+	for _, id := range more { // the one of rounds was asked
+		if err := c.Delete(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, _ := done(t, online()...); strings.Count(out, ": in order") != 3 || strings.Count(out, "(deleted): in order") != 1 {
+		t.Errorf("after the deletions of a draft and of another one: %s", out)
+	}
+
+	// A holdout that is deleted has its chain, and one that nobody has is missed.
 	if err := c.Delete(ctx, ids[1]); err != nil {
 		t.Fatal(err)
 	}
-	if out, errs, code := holdoutd(t, online()...); code != 0 || !strings.Contains(out, "(deleted): in order") {
-		t.Errorf("after a deletion: %d %s%s", code, out, errs)
+	for _, args := range [][]string{online(), online(ids[1])} {
+		if out, errs, code := holdoutd(t, args...); code != 0 || !strings.Contains(out, ids[1]+" (deleted): in order") {
+			t.Errorf("after a deletion: %d %s%s", code, out, errs)
+		}
 	}
-	text := strings.Replace(readFile(t, kept), ids[1], "ho_00000000-0000-4000-8000-000000000000", 1)
+	const nobody = "ho_00000000-0000-4000-8000-000000000000"
+	whole := readFile(t, kept)
+	text := strings.Replace(whole, ids[1], nobody, 1)
 	if err := os.WriteFile(kept, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, errs, code := holdoutd(t, online()...); code != 1 || !strings.Contains(errs, "there is no such holdout") || !strings.Contains(out, ids[0]) {
+	if out, errs, code := holdoutd(t, online()...); code != 1 || !strings.Contains(errs, nobody+": there is no such holdout") || !strings.Contains(out, ids[0]) {
 		t.Errorf("a holdout that is gone: %d %s%s", code, out, errs)
 	}
+	if err := json.Unmarshal([]byte(text), &heads); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(kept, []byte(strings.Replace(text, heads[ids[0]].Head, heads[nobody].Head, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := holdoutd(t, online()...); code != 1 || !strings.Contains(errs, nobody+": there is no such holdout") || !strings.Contains(errs, "holdout "+ids[0]+": the chain") {
+		t.Errorf("one that is gone and one that is older: %d %s%s", code, out, errs)
+	}
+	if err := os.WriteFile(kept, []byte("null\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := holdoutd(t, online()...); code != 1 || !strings.Contains(errs, kept) {
+		t.Errorf("heads that are none: %d %s%s", code, out, errs)
+	}
 
-	// Between: a proxy that changes what the server says.
+	// Between: a proxy that changes what the server says, or asks it for another holdout.
 	to, err := url.Parse(p.url)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(kept, []byte(whole), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ path, old, new, want string }{
-		{"/ledger", `\"value\":`, `\"value\":1`, "head"},
-		{"/budget", `"left":`, `"left":1`, "and the server says"},
+		{ids[0] + "/ledger", `\"value\":`, `\"value\":1`, "head"},
+		{ids[0] + "/budget", `"left":`, `"left":1`, "and the server says"},
+		{ids[0] + "/budget", ids[0], nobody, "its chain has no deletion"},
+		{ids[1] + "/budget", ids[1], ids[0], "its chain ends with a deletion"},
+		{ids[1] + "/ledger", ids[1], ids[0], "the server gave the ledger of " + ids[0]},
 	} {
 		proxy := httptest.NewServer(&httputil.ReverseProxy{
-			Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Header.Del("Accept-Encoding") },
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.SetURL(to)
+				r.Out.Header.Del("Accept-Encoding")
+				if strings.HasSuffix(r.In.URL.Path, c.path) {
+					r.Out.URL.Path = strings.Replace(r.Out.URL.Path, c.old, c.new, 1)
+				}
+			},
 			ModifyResponse: func(r *http.Response) error {
 				if strings.HasSuffix(r.Request.URL.Path, c.path) {
 					return rewriteBody(r, c.old, c.new)
@@ -159,7 +218,7 @@ func TestVerifyOnline(t *testing.T) {
 				return nil
 			},
 		})
-		out, errs, code := holdoutd(t, "verify", "--online", "--url", proxy.URL, "--key", key)
+		out, errs, code := holdoutd(t, "verify", "--online", "--url", proxy.URL, "--key", key, ids[0], ids[1])
 		proxy.Close()
 		if code != 1 || !strings.Contains(errs, c.want) {
 			t.Errorf("%s was changed: %d %s%s", c.path, code, out, errs)
@@ -177,6 +236,11 @@ func TestVerifyOnline(t *testing.T) {
 		if out, errs, code := holdoutd(t, args...); code != 2 {
 			t.Errorf("%v: %d %s%s", args, code, out, errs)
 		}
+	}
+
+	p.stop(t)
+	if out, errs, code := holdoutd(t, online(ids...)...); code != exitUnavailable || !strings.Contains(errs, "no reply") || readFile(t, kept) != whole {
+		t.Errorf("no server: %d %s%s", code, out, errs)
 	}
 }
 
