@@ -159,7 +159,7 @@ func TestVerifyOnline(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{online(), online(ids[1])} {
-		if out, errs, code := holdoutd(t, args...); code != 0 || !strings.Contains(out, ids[1]+" (deleted): in order") {
+		if out, errs, code := holdoutd(t, args...); code != 0 || !strings.Contains(out, ids[1]+` "guess_and_check" (deleted): in order`) {
 			t.Errorf("after a deletion: %d %s%s", code, out, errs)
 		}
 	}
