@@ -6,7 +6,6 @@ package manyquestions
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/holdoutd/holdoutd/dp/pmw"
 	"github.com/holdoutd/holdoutd/experiments/run"
@@ -55,8 +54,12 @@ cells of r_i sqrt(p_i (1-p_i)/(2 pi n)), with r_i the correlation of a cell's ex
 // numbers of questions that are played.
 var numbers = []int64{100, 1000, 10_000, 100_000, 1_000_000}
 
-// manyQuestions take an analyst of some mechanisms half a minute.
-const manyQuestions = 1_000_000
+const (
+	// fewQuestions take an analyst a few milliseconds, so that many can be compared with theory.
+	fewQuestions = 1000
+	// manyQuestions take an analyst of some mechanisms half a minute.
+	manyQuestions = 1_000_000
+)
 
 // mechanisms that answer, beside private weights.
 var mechanisms = []thresholdout.Name{thresholdout.Cells, thresholdout.Gaussian, thresholdout.Auto}
@@ -99,29 +102,32 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	if err != nil {
 		return result, err
 	}
-	many := []*cell{} // so many questions that few analysts ask them
-	some := slices.DeleteFunc(slices.Clone(cells), func(c *cell) bool {
-		if c.k >= manyQuestions {
-			many = append(many, c)
-		}
-		return c.k >= manyQuestions
-	})
 	few := max(2, repetitions/10)
 	for i, part := range []struct {
-		name  string
-		cells []*cell
-		times int
-	}{{"analysts", some, repetitions}, {"analysts of a million questions", many, few}} {
-		if err != nil || len(part.cells) == 0 {
+		name     string
+		from, to int64 // questions
+		times    int
+	}{
+		{"analysts of few questions", 0, fewQuestions, 10 * repetitions},
+		{"analysts", fewQuestions + 1, manyQuestions - 1, repetitions},
+		{"analysts of a million questions", manyQuestions, mostQuestions, few},
+	} {
+		var those []*cell
+		for _, c := range cells {
+			if part.from <= c.k && c.k <= part.to {
+				those = append(those, c)
+			}
+		}
+		if err != nil || len(those) == 0 {
 			continue
 		}
 		var runs []outcome
 		var finished []bool
-		runs, finished, err = run.Repeat(ctx, o, part.name, len(part.cells)*part.times, func(_ context.Context, j int) (outcome, error) {
-			return part.cells[j%len(part.cells)].play(seeds.Of(o.Seed, uint64(i), uint64(j)))
+		runs, finished, err = run.Repeat(ctx, o, part.name, len(those)*part.times, func(_ context.Context, j int) (outcome, error) {
+			return those[j%len(those)].play(seeds.Of(o.Seed, uint64(i), uint64(j)))
 		})
-		for j, r := range run.Dealt(runs, finished, len(part.cells)) {
-			part.cells[j].runs = r
+		for j, r := range run.Dealt(runs, finished, len(those)) {
+			those[j].runs = r
 		}
 	}
 	result.Complete = err == nil
@@ -135,8 +141,8 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		result.Checks, err = checksOf(cells, promised, n)
 	}
 	result.Notes = []string{
-		fmt.Sprintf("A holdout of %d rows, each in one of %d cells, the i-th with a probability in proportion to 1/i. %d analysts for each answerer and number of questions, %d for a million of them. The probabilities are known to the analyst: "+
-			"it looks for what is so in this holdout only. The error is of the answer from the law.", n, domain, repetitions, few),
+		fmt.Sprintf("A holdout of %d rows, each in one of %d cells, the i-th with a probability in proportion to 1/i. %d analysts for each answerer and number of questions, %d for up to %d questions, %d for a million. The probabilities are known to the analyst: "+
+			"it looks for what is so in this holdout only. The error is of the answer from the law.", n, domain, repetitions, 10*repetitions, fewQuestions, few),
 		"cells, gaussian and auto, which chose " + string(cells[len(cells)-1].guarantee.Mechanism) + fmt.Sprintf(" with the values in a training part of %d rows as guesses, are planned for the number of questions at 95%%. ", n) +
 			byWeights + " have the epsilon and the settings with the least error from the law that pure privacy can promise; that they miss says that an answer is farther from the table than promised.",
 	}
