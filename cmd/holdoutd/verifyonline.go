@@ -25,8 +25,9 @@ type onlineFlags struct {
 	kept   string // a file of heads
 }
 
-// verify fetches the chain of each holdout that the server lists, recomputes it, and holds it against what the server says of the budget. Where heads are kept, each chain must pass through the one that was kept of it, and the
-// new ones are kept. One holdout that is not in order does not keep the others from being looked at.
+// verify fetches the chain of each holdout that the server lists, recomputes it, and holds it against what the server
+// says of the budget. Where heads are kept, each chain must pass through the one that was kept of it, and the new
+// ones are kept. One holdout that is not in order does not keep the others from being looked at.
 func (f *onlineFlags) verify(ctx context.Context, words []string) (found []holdout.Verification, err error) {
 	c, err := f.server.connect()
 	if err != nil {
@@ -79,13 +80,17 @@ func (f *onlineFlags) verify(ctx context.Context, words []string) (found []holdo
 	return found, err
 }
 
-// notInOrder is all that is wrong, a line for each holdout. What the lines came from is hidden: the words of one reply are not all that there is to say.
+// notInOrder is all that is wrong, a line for each holdout. What the lines came from is hidden: the words of one
+// reply are not all that there is to say.
 type notInOrder struct{ all error }
 
 func (n notInOrder) Error() string { return n.all.Error() }
 
-// holdouts are the ids of those that words name; without words of all that the server lists, and of all of which a head was kept: one that was deleted has its chain, and one that is gone is missed.
-func (f *onlineFlags) holdouts(ctx context.Context, c *client.Client, words []string, kept map[string]holdout.Place) (ids []string, err error) {
+// holdouts are the ids of those that words name; without words of all that the server lists, and of all of which a
+// head was kept: one that was deleted has its chain, and one that is gone is missed.
+func (f *onlineFlags) holdouts(
+	ctx context.Context, c *client.Client, words []string, kept map[string]holdout.Place,
+) (ids []string, err error) {
 	for _, word := range words {
 		if strings.HasPrefix(word, "ho_") { // also one that was deleted
 			ids = append(ids, word)
@@ -117,7 +122,8 @@ func (f *onlineFlags) holdouts(ctx context.Context, c *client.Client, words []st
 	return append(ids, gone...), nil
 }
 
-// verifyServed verifies one holdout of a server. Answers may be given meanwhile: what the chain has spent lies between what the server said before and what it says after.
+// verifyServed verifies one holdout of a server. Answers may be given meanwhile: what the chain has spent lies
+// between what the server said before and what it says after.
 func verifyServed(ctx context.Context, c *client.Client, id string, kept ...holdout.Place) (report holdout.Verification, err error) {
 	before, err := c.Budget(ctx, id)
 	gone := client.IsNotFound(err)
@@ -172,7 +178,8 @@ func agree(report *holdout.Verification, before, after *client.Budget) error {
 		}
 		spent, least, most := report.Spent[m.name], m.first.Of-m.first.Left-m.lost, m.last.Of-m.last.Left-m.lostAfter
 		if spent < least || spent > most || m.first.Of != limit || m.last.Of != limit {
-			return fmt.Errorf("the chain has spent %d of %d %s, and the server says %d to %d of %d", spent, limit, m.name, least, most, m.last.Of)
+			return fmt.Errorf("the chain has spent %d of %d %s, and the server says %d to %d of %d",
+				spent, limit, m.name, least, most, m.last.Of)
 		}
 	}
 	return nil
