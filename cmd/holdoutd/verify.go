@@ -52,7 +52,7 @@ does not pass through its head of the run before is that of an older ledger, or 
   holdoutd verify flights.ledger --json
   holdoutd verify /shared/holdoutd --ledger @/etc/holdoutd/ledger
   holdoutd verify --backup monday.backup --identity key.txt
-  holdoutd verify --online --kept /var/lib/monitor/heads.json --url https://holdouts.example --key @admin.key
+  holdoutd verify --online --kept heads.json --url http://127.0.0.1:8080 --key @DIR/admin.key
   curl -s $URL/v1/holdouts/$ID/ledger -H "Authorization: Bearer $KEY" | holdoutd verify -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if online.online {
