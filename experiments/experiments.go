@@ -19,6 +19,7 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/featureselection"
 	"github.com/holdoutd/holdoutd/experiments/freedman"
 	"github.com/holdoutd/holdoutd/experiments/leaderboard"
+	"github.com/holdoutd/holdoutd/experiments/manyquestions"
 	"github.com/holdoutd/holdoutd/experiments/phacking"
 	"github.com/holdoutd/holdoutd/experiments/privatemean"
 	"github.com/holdoutd/holdoutd/experiments/reconstruction"
@@ -38,6 +39,7 @@ var All = []run.Experiment{
 	fairness.Experiment,
 	agents.Experiment,
 	reconstruction.Experiment,
+	manyquestions.Experiment,
 	certify.Experiment,
 	privatemean.Experiment,
 	dpsgd.Experiment,

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
@@ -54,10 +55,24 @@ func (v *rereadEntries) hear(holdout string, e *ledger.Entry) {
 	}
 }
 
-// VerifyExport checks an export by itself: chain, books, and whether this program reads its questions as they were recorded.
-func VerifyExport(r io.Reader) (Verification, error) {
+// A Place is an entry of a chain: its number and its head.
+type Place struct {
+	Seq  int64  `json:"seq"`
+	Head string `json:"head"`
+}
+
+// VerifyExport checks an export by itself: chain, books, and whether this program reads its questions as they were recorded. The chain must pass through the places, which were kept elsewhere.
+func VerifyExport(r io.Reader, kept ...Place) (Verification, error) {
 	var found rereadEntries
-	report, err := ledger.VerifyExport(r, found.hear)
+	missing := slices.Clone(kept)
+	report, err := ledger.VerifyExport(r, found.hear, func(_ string, e *ledger.Entry) {
+		missing = slices.DeleteFunc(missing, func(p Place) bool { return p == Place{e.Seq, ledger.HeadText(e.Head)} })
+	})
+	for _, place := range missing {
+		if err == nil {
+			err = fmt.Errorf("the chain of %s ends at seq %d and does not have the head %s at seq %d: an older ledger was put back, or this is another one", report.Holdout, report.Entries-1, place.Head, place.Seq)
+		}
+	}
 	return verificationOf(report, found), err
 }
 

@@ -26,9 +26,10 @@ func verifyCommand() *cobra.Command {
 	var shared string
 	var unlock unlockFlags
 	var key keySource
+	var online onlineFlags
 	cmd := &cobra.Command{
-		Use:   "verify EXPORT|DIR|BACKUP",
-		Short: "Recompute the hash chain and the balances of a ledger, and check the tables, offline",
+		Use:   "verify EXPORT|DIR|BACKUP|--online [HOLDOUT...]",
+		Short: "Recompute the hash chain and the balances of a ledger, and check the tables, offline or of a running server",
 		Long: `Checks an export (GET /v1/holdouts/{id}/ledger) or all holdouts of a data directory: that every entry is what the hash
 chain says, that none is missing between, and that the debits add up and stay within the limits. Compare the printed head
 with the head of an answer that was kept elsewhere to notice a restored old backup.
@@ -42,14 +43,30 @@ answers replay. Nothing is written; the directory may be a read-only snapshot, o
 the tables are those that the holdouts were made with. Neither rows nor keys are written to the disk for it, and the ledger
 is, in the folder of temporary files.
 
+--online asks a running server, with an admin key, for the chains of the holdouts that are named, or of all. Each is recomputed, and what
+it has spent is held against the budget that the server says. --kept FILE keeps the heads from one run to the next: a chain that
+does not pass through its head of the run before is that of an older ledger, or of another one. Run it from another machine.
+
 "-" reads an export, or with --backup a backup, from standard input.`,
 		Example: `  holdoutd verify holdoutd-data
   holdoutd verify flights.ledger --json
   holdoutd verify /shared/holdoutd --ledger @/etc/holdoutd/ledger
   holdoutd verify --backup monday.backup --identity key.txt
+  holdoutd verify --online --kept heads.json --url http://127.0.0.1:8080 --key @DIR/admin.key
   curl -s $URL/v1/holdouts/$ID/ledger -H "Authorization: Bearer $KEY" | holdoutd verify -`,
-		Args: cobra.ExactArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if online.online {
+				return nil
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if online.online {
+				return verifyOnline(cmd, &online, args, asJSON)
+			}
+			if online != (onlineFlags{}) {
+				return misuse("--url, --key and --kept are of a running server; say --online, too")
+			}
 			var reports []holdout.Verification
 			var err error
 			switch {
@@ -79,7 +96,26 @@ is, in the folder of temporary files.
 	unlock.add(cmd)
 	cmd.Flags().StringVar(&shared, "ledger", "", "address of the data directory's ledger, where servers were started with --ledger; or @FILE with it")
 	key.add(cmd.Flags())
+	cmd.Flags().BoolVar(&online.online, "online", false, "verify a running server")
+	cmd.Flags().StringVar(&online.kept, "kept", "", "file that keeps the heads of --online from one run to the next; made if it is not there")
+	online.server.add(cmd.Flags())
 	return cmd
+}
+
+// verifyOnline verifies a running server. What is in order is printed also where something else is not.
+func verifyOnline(cmd *cobra.Command, online *onlineFlags, holdouts []string, asJSON bool) error {
+	for _, flag := range []string{"no-tables", "backup", "identity", "passphrase-file", "ledger", "key-command"} {
+		if cmd.Flags().Changed(flag) {
+			return misuse("--%s is of files, and --online asks a server", flag)
+		}
+	}
+	return asClient(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		reports, err := online.verify(ctx, args)
+		if err != nil && len(reports) == 0 {
+			return err
+		}
+		return errors.Join(printReports(cmd.OutOrStdout(), reports, asJSON), err)
+	})(cmd, holdouts)
 }
 
 // restoreState is what a data directory says of the backup that it was restored from; what is none says nothing.

@@ -126,8 +126,9 @@ func TestTicks(t *testing.T) {
 		{PlusMinusTicks, 0.005, 1, []string{"±0.005", "±0.01", "±0.02", "±0.05", "±0.1", "±0.2", "±0.5", "±1"}},
 		{LogTicks, 0.04, 3, []string{"0.05", "0.1", "0.2", "0.5", "1", "2"}},
 		{LogTicks, 1e-9, 2e-9, []string{"0.000000001", "0.000000002"}},
-		{LogTicks, 0, 1, nil},
+		{LogTicks, 0, 1, nil}, // these do not end, and some do not begin
 		{LogTicks, -1, 1, nil},
+		{LogTicks, math.NaN(), 1, nil},
 		{LogTicks, 1, math.Inf(1), nil},
 	} {
 		var got []string

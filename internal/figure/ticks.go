@@ -18,11 +18,11 @@ var PlusMinusTicks = labelled(func(v float64) string { return "±" + strconv.For
 // CountTicks labels the powers of ten: 1, 10, 100, 1,000 …
 var CountTicks = labelled(func(v float64) string { return printed.Thousands(int64(math.Round(v))) }, 1)
 
-// labelled has ticks at 1 to 9 times the powers of ten, with labels at those times them.
+// labelled has ticks at 1 to 9 times the powers of ten, with labels at those times them. An axis that does not begin above 0 or does not end has none: its logarithms are no numbers.
 func labelled(label func(v float64) string, times ...int) plot.TickerFunc {
 	return func(low, high float64) []plot.Tick {
 		var ticks []plot.Tick
-		if !(low > 0 && high < math.Inf(1)) { // such an axis has no logarithms
+		if !(low > 0 && high < math.MaxFloat64/10) { // such an axis has no logarithms, or no end
 			return nil
 		}
 		for exponent := int(math.Floor(math.Log10(low))); math.Pow10(exponent) <= high*1.001; exponent++ {
