@@ -157,3 +157,25 @@ test("a dropped file, an analyst, and a server that is away", async () => {
   await theirs.page.getByText("Tables are uploaded by an admin").waitFor();
   await theirs.done();
 });
+
+test("a holdout of declared cells: what is no cell is said at its field, and the card has their number", async () => {
+  const p = await openPage(browser, server, { width: 1280, theme: "light" });
+  const { page } = p;
+  await p.open("/upload?questions=60&unit=row");
+  await page.locator("input[type=file]").setInputFiles(flightsFile);
+  await page.getByText("60 questions at about ±").waitFor();
+  const cells = page.getByLabel("Cells", { exact: true });
+  p.expect(/status of 422/);
+  await cells.fill('{"delay":[0,');
+  await page.getByRole("alert").filter({ hasText: "cells" }).waitFor();
+  await inspect(page, "upload-cells");
+  await picture(page, "upload-cells");
+  await cells.fill('{"delay":[0,15,60]}');
+  await page.locator("dt", { hasText: /^Cells$/ }).waitFor();
+  await page.locator(".promise:not(.outdated)").waitFor();
+  assert.deepEqual(await page.locator("dt", { hasText: /^(Cells|Mechanism)$/ }).evaluateAll((all) => all.map((e) => e.nextElementSibling.textContent)), ["4", "cells"]);
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByRole("button", { name: "Create it" }).click();
+  await page.waitForURL(/\/holdouts\/ho_/);
+  await p.done();
+});
