@@ -280,6 +280,16 @@ func (c *Client) ReportPage(ctx context.Context, id string) (io.ReadCloser, erro
 	return c.open(ctx, holdout(id, "/report.html"))
 }
 
+// Release makes a private release of the training part, or returns the recorded one of the same request. For admins.
+func (c *Client) Release(ctx context.Context, id string, n NewRelease) (r PrivateRelease, err error) {
+	return r, c.post(ctx, holdout(id, "/releases"), n, false, &r)
+}
+
+// Releases lists the releases of a holdout, with what they have spent. For admins.
+func (c *Client) Releases(ctx context.Context, id string) (r PrivateReleases, err error) {
+	return r, c.decode(ctx, call{method: http.MethodGet, path: holdout(id, "/releases")}, &r)
+}
+
 // Budget returns what is left.
 func (c *Client) Budget(ctx context.Context, id string) (b Budget, err error) {
 	return b, c.decode(ctx, call{method: http.MethodGet, path: holdout(id, "/budget")}, &b)

@@ -57,6 +57,8 @@ const (
 	GrantEnded
 	// NotShown is something that the key's grant does not show.
 	NotShown
+	// EpsilonExhausted is a release that would spend more than is left for all releases of the holdout. Members: requested, remaining, release_epsilon.
+	EpsilonExhausted
 )
 
 // Error is every error that Service returns on purpose.

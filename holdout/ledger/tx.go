@@ -30,6 +30,8 @@ type Recorded interface {
 	Answer(query string) (body []byte, err error)
 	// Voided reports whether there is a void of a query with this time.
 	Voided(query string, at time.Time) (bool, error)
+	// Releases returns the releases of the holdout in the order of the chain; of each at least its Seq, Query and Canonical.
+	Releases() ([]Entry, error)
 	// Idempotency returns what a key was used for; ok is false if it was not.
 	Idempotency(principal, key string) (i Idempotency, ok bool, err error)
 }

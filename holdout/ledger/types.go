@@ -153,6 +153,7 @@ const (
 	KindGenesis = "genesis" // seq 0: the public facts of the holdout
 	KindAnswer  = "answer"
 	KindVoid    = "void"    // a question that failed after rows had been read: debited, and not answered
+	KindRelease = "release" // a private release of the training part: it debits no meter
 	KindClosed  = "closed"  // the end of a holdout's questions: it debits all that is left, and none but a retirement and a deletion follow
 	KindRetired = "retired" // the end of a holdout's secrecy: it debits all that is left, none but a deletion follows, and the rows may be had
 	KindDeleted = "deleted" // the last entry of a deleted holdout
@@ -218,6 +219,9 @@ type Report struct {
 	Deleted bool   `json:"deleted,omitempty"`
 	Closed  bool   `json:"closed,omitempty"`  // its questions have ended
 	Retired bool   `json:"retired,omitempty"` // so has the secrecy of its rows
+
+	Releases int64   `json:"releases,omitempty"` // private releases of the training part
+	Epsilon  float64 `json:"epsilon,omitempty"`  // what they have spent
 
 	Public string `json:"-"` // the holdout's public facts, which the genesis entry commits to
 }

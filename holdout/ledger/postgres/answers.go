@@ -68,6 +68,15 @@ func (l *Ledger) only(ctx context.Context, id, kind string) (e ledger.Entry, ok 
 	return e, err == nil, wrapRead(err)
 }
 
+// Releases implements ledger.Ledger.
+func (l *Ledger) Releases(ctx context.Context, id string) ([]ledger.Entry, error) {
+	number, last, err := l.end(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(ctx, l.readers, scanChained, chainedEntries+"WHERE e.kind = 'release' AND e.holdout = $1 AND e.seq <= $2 ORDER BY e.seq", number, last)
+}
+
 // addNotes gives entries, which are in order, the notes that they have.
 func (l *Ledger) addNotes(ctx context.Context, number int64, entries []ledger.Entry) error {
 	type note struct {

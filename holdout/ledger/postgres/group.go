@@ -226,6 +226,21 @@ func (r *recorded) Voided(query string, at time.Time) (found bool, err error) {
 	return found, r.fail(err)
 }
 
+// Releases implements ledger.Recorded. Where another server has recorded one behind the believed books, the commit says that they are not the newest.
+func (r *recorded) Releases() ([]ledger.Entry, error) {
+	scan := func(row pgx.Row) (e ledger.Entry, err error) {
+		err = row.Scan(&e.Seq, &e.Query, &e.Canonical)
+		return e, err
+	}
+	all, err := readAll(r.ctx, r.group.l.readers, scan, "SELECT seq, query, canonical FROM entries WHERE holdout = $1 AND kind = 'release' AND seq <= $2 ORDER BY seq", r.group.before.number, r.group.before.Seq)
+	for _, e := range r.group.entries {
+		if e.Kind == ledger.KindRelease {
+			all = append(all, e)
+		}
+	}
+	return all, r.fail(err)
+}
+
 // Idempotency implements ledger.Recorded. Whether a key is another request's the commit says.
 func (r *recorded) Idempotency(principal, key string) (i ledger.Idempotency, ok bool, err error) {
 	if i, ok := r.group.uses[idemKey{principal, key}]; ok {

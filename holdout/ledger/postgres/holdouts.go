@@ -63,7 +63,7 @@ func (l *Ledger) makeRoom(ctx context.Context, tx pgx.Tx, old ledger.Replaced, s
 	}
 	var digest []byte
 	var asked, draft bool
-	err = tx.QueryRow(ctx, `SELECT digest, EXISTS (SELECT 1 FROM entries WHERE holdout = number AND kind IN ('answer', 'void', 'retired')), draft FROM holdouts WHERE number = $1`, b.number).
+	err = tx.QueryRow(ctx, `SELECT digest, EXISTS (SELECT 1 FROM entries WHERE holdout = number AND kind IN ('answer', 'void', 'release', 'retired')), draft FROM holdouts WHERE number = $1`, b.number).
 		Scan(&digest, &asked, &draft)
 	if err != nil {
 		return err

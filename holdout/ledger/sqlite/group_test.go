@@ -207,3 +207,36 @@ func TestRefusalByTheDatabaseIsItsOwn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestReleasesOfOneCommit: of releases that share a commit, each sees what those before it spend.
+func TestReleasesOfOneCommit(t *testing.T) {
+	l := openTest(t, newPath(t))
+	mustCreate(t, l, testHoldout("ho_1", 100, 0))
+	release := hold(t, l)
+	defer release()
+	var wg sync.WaitGroup
+	var made, refused atomic.Int64
+	for i := range 6 {
+		wg.Go(func() {
+			err := l.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error {
+				_, err := tx.Release(ledger.Release{Query: fmt.Sprint("sha256:", i), Canonical: []byte(`{"epsilon":1,"release_epsilon":2}`), Core: []byte(`{"released":true}`)})
+				return err
+			})
+			switch {
+			case err == nil:
+				made.Add(1)
+			case errors.Is(err, ledger.ErrEpsilon):
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	queued(l, 6)
+	release()
+	wg.Wait()
+	if made.Load() != 2 || refused.Load() != 4 {
+		t.Errorf("%d made and %d refused, want 2 and 4", made.Load(), refused.Load())
+	}
+	mustVerify(t, l)
+}

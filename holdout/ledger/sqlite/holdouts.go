@@ -52,7 +52,7 @@ func (l *Ledger) makeRoom(ctx context.Context, tx *sql.Tx, old ledger.Replaced, 
 	}
 	var digest []byte
 	var asked, draft bool
-	err = tx.QueryRowContext(ctx, `SELECT digest, EXISTS (SELECT 1 FROM entries WHERE holdout = number AND kind IN ('answer', 'void', 'retired')), `+isDraft+`
+	err = tx.QueryRowContext(ctx, `SELECT digest, EXISTS (SELECT 1 FROM entries WHERE holdout = number AND kind IN ('answer', 'void', 'release', 'retired')), `+isDraft+`
 		FROM holdouts WHERE number = ?`, b.number).Scan(&digest, &asked, &draft)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 )
 
-// sample is a closed ledger of two holdouts, one of them deleted, with an export of each.
+// sample is a closed ledger of two holdouts with answers and a release, one of them deleted, with an export of each.
 func sample(t testing.TB) (path string, exports [2][]byte) {
 	t.Helper()
 	path = newPath(t)
@@ -32,6 +32,16 @@ func sample(t testing.TB) (path string, exports [2][]byte) {
 				d.Cost["tokens"] = 0
 			}
 			mustAsk(t, l, id, d)
+			if name != "a" {
+				continue
+			}
+			err := l.Update(context.Background(), id, func(tx *ledger.Tx) error {
+				_, err := tx.Release(ledger.Release{Query: "sha256:r", Canonical: []byte(`{"epsilon":1,"release_epsilon":3}`), Principal: "p", Core: []byte(`{"released":true}`)})
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if err := l.DeleteHoldout(context.Background(), "ho_2", "key_admin"); err != nil {

@@ -114,6 +114,15 @@ class GrantExhausted(BudgetExhausted):
         return str(self.members.get("grant", ""))
 
 
+class EpsilonExhausted(ServerError):
+    """The release would spend more than is left for all releases of the holdout. Nothing was spent."""
+
+    @property
+    def left(self) -> float:
+        """What the releases of the holdout can still spend."""
+        return float(self.members.get("remaining", 0))
+
+
 class QueryInvalid(ServerError):
     """The query, or a setting, is wrong. `violations` point to each place; nothing was spent."""
 
@@ -215,6 +224,7 @@ _CLASSES: dict[str, type[ServerError]] = {
     "grant-exhausted": GrantExhausted,
     "grant-ended": GrantEnded,
     "not-shown": NotShown,
+    "epsilon-exhausted": EpsilonExhausted,
     "invalid": QueryInvalid,
     "malformed": QueryInvalid,
     "max-questions": TooDear,
