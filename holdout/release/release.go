@@ -46,8 +46,8 @@ type ColumnStatistics struct {
 	Name      string     `json:"name"`
 	Nulls     Statistic  `json:"nulls" doc:"the share of the rows that have no value"`
 	Cells     []Cell     `json:"cells,omitempty" doc:"the rows in each cell; with the nulls, all rows"`
-	Mean      *Statistic `json:"mean,omitempty" doc:"of the values, those outside of the bounds moved to them"`
-	Quantiles []Quantile `json:"quantiles,omitempty" doc:"of the values, those outside of the bounds moved to them"`
+	Mean      *Statistic `json:"mean,omitempty" doc:"of the values, those outside of the bounds moved to them; it says nothing where no row has a value"`
+	Quantiles []Quantile `json:"quantiles,omitempty" doc:"of the values, those outside of the bounds moved to them; they say nothing where no row has a value"`
 }
 
 // Cell is one cell of a column: a text or a truth value, a stretch of numbers, or all other values.
@@ -199,7 +199,10 @@ func (k *maker) sizes() (*Result, error) {
 // column releases one column.
 func (k *maker) column(t *dataset.Table, c ColumnRequest) (ColumnStatistics, error) {
 	out := ColumnStatistics{Name: c.Name}
-	values, cells := k.cells(t, c)
+	values, cells, err := k.cells(t, c)
+	if err != nil {
+		return out, err
+	}
 	guard, err := k.pay(k.protection)
 	if err != nil {
 		return out, err
@@ -220,6 +223,9 @@ func (k *maker) column(t *dataset.Table, c ColumnRequest) (ColumnStatistics, err
 	}
 	numbers, all := estimate.Table{}, t.Column(index(t, c.Name)).Numbers
 	for i := range k.n {
+		if err := k.stopped(i); err != nil {
+			return out, err
+		}
 		if x := all[k.row(i)]; x == x {
 			numbers.Values = append(numbers.Values, x)
 			if k.owners != nil {
@@ -238,7 +244,7 @@ func (k *maker) column(t *dataset.Table, c ColumnRequest) (ColumnStatistics, err
 	if guard, err = k.pay(k.protection); err != nil || k.ctx.Err() != nil {
 		return out, errors.Join(err, k.ctx.Err())
 	}
-	quantiles, err := estimate.Quantiles{Guard: guard, Low: *c.Low, High: *c.High, Confidence: Confidence}.Intervals(numbers, c.ranks(), k.stream)
+	quantiles, err := estimate.Quantiles{Guard: guard, Low: *c.Low, High: *c.High, Confidence: Confidence, Stop: k.ctx.Err}.Intervals(numbers, c.ranks(), k.stream)
 	for i, q := range quantiles {
 		out.Quantiles = append(out.Quantiles, Quantile{c.ranks()[i], Statistic{q.Value, q.Low, q.High}})
 	}
@@ -246,7 +252,7 @@ func (k *maker) column(t *dataset.Table, c ColumnRequest) (ColumnStatistics, err
 }
 
 // cells are those of a column, the nulls first, and of each kept row the number of its cell.
-func (k *maker) cells(t *dataset.Table, c ColumnRequest) (estimate.Table, []Cell) {
+func (k *maker) cells(t *dataset.Table, c ColumnRequest) (estimate.Table, []Cell, error) {
 	column := t.Column(index(t, c.Name))
 	cells := []Cell{{}}
 	var of func(row int) int
@@ -296,9 +302,23 @@ func (k *maker) cells(t *dataset.Table, c ColumnRequest) (estimate.Table, []Cell
 	}
 	values := estimate.Table{Values: make([]float64, k.n), Owners: k.owners}
 	for i := range k.n {
+		if err := k.stopped(i); err != nil {
+			return values, nil, err
+		}
 		values.Values[i] = float64(of(k.row(i)))
 	}
-	return values, cells
+	return values, cells, nil
+}
+
+// stopEvery is after how many rows a loop looks whether somebody still waits.
+const stopEvery = 1 << 16
+
+// stopped is why the release is to end at a row of a loop, or nil.
+func (k *maker) stopped(i int) error {
+	if i%stopEvery > 0 {
+		return nil
+	}
+	return k.ctx.Err()
 }
 
 // below is how many edges a number has reached.

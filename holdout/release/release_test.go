@@ -2,11 +2,16 @@ package release
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dp/account"
@@ -270,11 +275,150 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
+// TestSameRequests: what asks for the same is one request, however it is written: an empty list or none, the sign of a zero, the order of columns and texts, defaults that are named.
+func TestSameRequests(t *testing.T) {
+	minus := math.Copysign(0, -1)
+	for name, same := range map[string][2]string{
+		"no columns":      {`{}`, `{"columns":[]}`},
+		"columns null":    {`{"columns":null}`, `{"columns":[]}`},
+		"texts":           {`{"columns":[{"name":"city","texts":[]}]}`, `{"columns":[{"name":"city"}]}`},
+		"texts null":      {`{"columns":[{"name":"city","texts":null}]}`, `{"columns":[{"name":"city"}]}`},
+		"edges":           {`{"columns":[{"name":"age","edges":[]}]}`, `{"columns":[{"name":"age"}]}`},
+		"quantiles":       {`{"columns":[{"name":"age","low":0,"high":1,"quantiles":[]}]}`, `{"columns":[{"name":"age","low":0,"high":1,"quantiles":[0.25,0.5,0.75]}]}`},
+		"zeros of bounds": {`{"columns":[{"name":"age","low":-0.0,"high":1}]}`, `{"columns":[{"name":"age","low":0,"high":1.0}]}`},
+		"zeros of edges":  {`{"columns":[{"name":"age","edges":[-1,-0,2]}]}`, `{"columns":[{"name":"age","edges":[-1,0,2]}]}`},
+		"order":           {`{"columns":[{"name":"city","texts":["b","a"]},{"name":"age"}]}`, `{"columns":[{"name":"age"},{"name":"city","texts":["a","b"]}]}`},
+	} {
+		var texts [2][]byte
+		for i, text := range same {
+			r := Request{Epsilon: 1_000_000}
+			if err := json.Unmarshal([]byte(text), &r); err != nil {
+				t.Fatal(err)
+			}
+			texts[i] = r.Canonical()
+		}
+		if !bytes.Equal(texts[0], texts[1]) {
+			t.Errorf("%s: %s and %s are two requests", name, texts[0], texts[1])
+		}
+	}
+	edges := []float64{minus}
+	_ = Request{Columns: []ColumnRequest{{Name: "age", Edges: edges}}}.Sorted()
+	if !math.Signbit(edges[0]) {
+		t.Error("the caller's request was changed")
+	}
+}
+
+// TestLegalIsReleased: what Check takes is released, whatever the rows: no epsilon, no bounds and no number of rows of a unit fail behind it; and no result has more bytes than was said before. It would notice
+// a setting that dp/estimate refuses and Check does not.
+func TestLegalIsReleased(t *testing.T) {
+	d := table(t, 60)
+	fields := []dataset.Field{{Name: "age", Kind: dataset.Number}, {Name: "city", Kind: dataset.Text}, {Name: "member", Kind: dataset.Bool}}
+	owners := make([]unit.Owner, d.Rows())
+	for i := range owners {
+		owners[i].User = uint64(i / 5)
+	}
+	bounds := []float64{-1e100, -1e30, -1, -1e-300, -5e-324, 0, 5e-324, 1e-323, 1e-300, 1, math.Nextafter(1, 2), 1 << 40, 1e30, 1e100}
+	taken, refused := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		r := Request{Epsilon: Millionths(rapid.SampledFrom([]int{1_000, 1_001, 333_333, 1_000_000, 20_000_000}).Draw(t, "epsilon"))}
+		of := owners
+		if rapid.Bool().Draw(t, "single") {
+			of = nil
+		} else {
+			r.RowsPerUnit = rapid.SampledFrom([]int{1, 2, 100, MaxRowsPerUnit}).Draw(t, "rows")
+		}
+		low := rapid.IntRange(0, len(bounds)-2).Draw(t, "low")
+		high := rapid.IntRange(low+1, len(bounds)-1).Draw(t, "high")
+		age := ColumnRequest{Name: "age", Low: &bounds[low], High: &bounds[high], Quantiles: []float64{MinRank, .5, 1 - MinRank}, Edges: bounds[low : high+1]}
+		texts := []string{strings.Repeat("\x00", rapid.IntRange(0, 9).Draw(t, "escaped")), "Rome"}
+		r.Columns = []ColumnRequest{age, {Name: "city", Texts: texts}, {Name: "member"}}
+		if err := r.Check(fields, of == nil); err != nil {
+			refused++
+			return
+		}
+		taken++
+		out, err := Of(context.Background(), d, of, r.Sorted(), noise.Seeded(7))
+		if err != nil {
+			t.Fatalf("taken, and then: %v", err)
+		}
+		text, err := json.Marshal(out)
+		if err != nil {
+			t.Fatalf("taken, and cannot be shown: %v", err)
+		}
+		if most := 2*statisticBytes + r.Columns[0].resultBytes() + r.Columns[1].resultBytes() + r.Columns[2].resultBytes(); len(text) > most {
+			t.Fatalf("%d bytes, where at most %d were said", len(text), most)
+		}
+	})
+	if taken == 0 || refused == 0 {
+		t.Errorf("%d taken, %d refused: no test of both", taken, refused)
+	}
+}
+
+// TestTooMuch: what would take long or be large is refused before a row is read, and the work that is said grows with what is asked for.
+func TestTooMuch(t *testing.T) {
+	var fields []dataset.Field
+	columns := make([]ColumnRequest, 80)
+	for i := range columns {
+		name := fmt.Sprint("c", i)
+		fields = append(fields, dataset.Field{Name: name, Kind: dataset.Number}, dataset.Field{Name: "t" + name, Kind: dataset.Text})
+		columns[i] = ColumnRequest{Name: name, Low: new(0.), High: new(1.)}
+		for rank := range 99 {
+			columns[i].Quantiles = append(columns[i].Quantiles, float64(rank+1)/100)
+		}
+	}
+	var wrong *RequestError
+	if err := (Request{Epsilon: 1e6, Columns: columns}).Check(fields, true); !errors.As(err, &wrong) || wrong.Pointer != "/columns/6/quantiles" {
+		t.Errorf("%d ranks of %d columns: %v", 99, len(columns), err)
+	}
+	long := make([]ColumnRequest, 3)
+	for i := range long {
+		long[i].Name = fmt.Sprint("tc", i)
+		for j := range MaxCells {
+			long[i].Texts = append(long[i].Texts, fmt.Sprint(j))
+		}
+	}
+	if err := (Request{Epsilon: 1e6, Columns: long}).Check(fields, true); !errors.As(err, &wrong) || wrong.Pointer != "/columns/1" {
+		t.Errorf("%d texts of 3 columns: %v", MaxCells, err)
+	}
+	work := func(columns ...ColumnRequest) int64 {
+		steps, _ := Request{Epsilon: 1e6, Columns: columns}.Work(1e6, true)
+		return steps
+	}
+	plain, bounded := ColumnRequest{Name: "c0"}, ColumnRequest{Name: "c0", Low: new(0.), High: new(1.)}
+	if a, b, c, d := work(), work(plain), work(bounded), work(columns[0]); !(a < b && b < c && c+96*rankSteps <= d) || work(plain, plain) <= b+1e6 {
+		t.Errorf("the work of nothing, a column, with bounds, with 99 ranks: %d, %d, %d, %d", a, b, c, d)
+	}
+	stopped, cancel := context.WithCancel(t.Context())
+	d, s := table(t, 100), noise.Seeded(1)
+	request := everything(1e6)
+	k := 0
+	q := estimate.Quantiles{Guard: estimate.Guard{Protection: unit.Protection{Unit: unit.Row{}, Neighbours: unit.AddedOrRemoved}, Noise: estimate.Laplace{Epsilon: noise.Eps(1)}}, Low: 0, High: 1,
+		Stop: func() error { k++; return stopped.Err() }}
+	if _, err := q.Intervals(estimate.Table{}, []float64{.1, .2, .3}, s); err != nil || k != 3 {
+		t.Errorf("asked %d times for 3 ranks: %v", k, err)
+	}
+	cancel()
+	if _, err := q.Intervals(estimate.Table{}, []float64{.1, .2, .3}, s); !errors.Is(err, context.Canceled) || k != 4 {
+		t.Errorf("after the end, at the %dth look: %v", k, err)
+	}
+	if _, err := Of(stopped, d, nil, request.Sorted(), s); !errors.Is(err, context.Canceled) {
+		t.Errorf("nobody waits any more: %v", err)
+	}
+}
+
 // TestNothing: a table without rows is released as any other.
 func TestNothing(t *testing.T) {
 	out := mustOf(t, of(t, nil, nil, nil), nil, everything(1_000_000), noise.Seeded(3))
 	if out.Units.Low > 0 || out.Columns[0].Nulls.High != 1 {
 		t.Errorf("%+v", out)
+	}
+	empty := make([]float64, 4000) // a column without a value: its mean and quantiles say nothing, and its share of nulls says so
+	for i := range empty {
+		empty[i] = math.NaN()
+	}
+	out = mustOf(t, of(t, empty, make([]string, 4000), make([]uint8, 4000)), nil, everything(8_000_000), noise.Seeded(3))
+	if age := out.Columns[0]; age.Nulls.Low < .9 || age.Mean.High-age.Mean.Low < 1 || math.IsNaN(age.Mean.Value) {
+		t.Errorf("a column without a value: %+v, mean %+v", age, age.Mean)
 	}
 }
 
@@ -303,6 +447,9 @@ func TestRefused(t *testing.T) {
 		{"/columns/0/texts/1", Request{Epsilon: 1e6, Columns: []ColumnRequest{{Name: "city", Texts: []string{"a", "a"}}}}},
 		{"/columns/0/quantiles", Request{Epsilon: 1e6, Columns: []ColumnRequest{{Name: "age", Quantiles: []float64{.5}}}}},
 		{"/columns/0/quantiles/1", Request{Epsilon: 1e6, Columns: []ColumnRequest{{Name: "age", Low: new(1.), High: new(2.), Quantiles: []float64{.5, .5}}}}},
+		{"/columns/0/quantiles/0", Request{Epsilon: 1e6, Columns: []ColumnRequest{{Name: "age", Low: new(1.), High: new(2.), Quantiles: []float64{.004}}}}},
+		{"/columns/0/quantiles/0", Request{Epsilon: 1e6, Columns: []ColumnRequest{{Name: "age", Low: new(1.), High: new(2.), Quantiles: []float64{.996}}}}},
+		{"/columns/0", Request{Epsilon: 1e6, Columns: []ColumnRequest{{Name: "age", Low: new(0.), High: new(5e-324)}}}},
 	} {
 		err := c.request.Check(fields, true)
 		var wrong *RequestError
@@ -314,6 +461,14 @@ func TestRefused(t *testing.T) {
 		if err := (Request{Epsilon: 1e6, RowsPerUnit: most}).Check(fields, false); err == nil {
 			t.Errorf("%d rows of a unit are taken", most)
 		}
+	}
+	many, named := make([]ColumnRequest, MaxColumns), make([]dataset.Field, MaxColumns)
+	for i := range many {
+		many[i] = ColumnRequest{Name: fmt.Sprint(i), Low: new(0.), High: new(1.)}
+		named[i] = dataset.Field{Name: many[i].Name, Kind: dataset.Number}
+	}
+	if err := (Request{Epsilon: MinEpsilon, RowsPerUnit: MaxRowsPerUnit, Columns: many}).Check(named, false); !errors.Is(err, ErrRequest) {
+		t.Errorf("the least epsilon for the most rows of a unit and the most columns: %v", err)
 	}
 	for x, ok := range map[float64]bool{1: true, .1: true, .000999: false, 20: true, 20.1: false, 1.0000001: false, math.NaN(): false, math.Inf(1): false, -1: false} {
 		if _, got := EpsilonOf(x); got != ok {

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dp/account"
+	"github.com/holdoutd/holdoutd/dp/estimate"
 	"github.com/holdoutd/holdoutd/dp/noise"
+	"github.com/holdoutd/holdoutd/dp/unit"
 )
 
 // Request is what is to be released, by public facts alone.
@@ -25,7 +29,7 @@ type ColumnRequest struct {
 	Name      string    `json:"name" doc:"of the column"`
 	Low       *float64  `json:"low,omitempty" doc:"of a column of numbers, with high: the mean and quantiles are released too, of the values moved between these bounds"`
 	High      *float64  `json:"high,omitempty" doc:"the upper bound"`
-	Quantiles []float64 `json:"quantiles,omitempty" doc:"the ranks of the quantiles, in their order; default: 0.25, 0.5 and 0.75"`
+	Quantiles []float64 `json:"quantiles,omitempty" doc:"the ranks of the quantiles, from 0.005 to 0.995, in their order; default: 0.25, 0.5 and 0.75"`
 	Edges     []float64 `json:"edges,omitempty" doc:"of a column of numbers, growing: how many rows are below the first, between each two, and from the last on"`
 	Texts     []string  `json:"texts,omitempty" doc:"of a column of texts: how many rows have each of them, and how many have another text"`
 }
@@ -33,8 +37,11 @@ type ColumnRequest struct {
 // Limits of a request.
 const (
 	MaxColumns     = 200     // what a person reads
-	MaxCells       = 1 << 12 // edges or texts of a column: each has a line of its own in what is released
+	MaxCells       = 1 << 11 // edges or texts of a column: each has a line of its own in what is released
 	MaxQuantiles   = 99      // percentiles
+	MaxRanks       = 600     // quantiles of all columns together, each of which takes a hundredth of a second: the quartiles of MaxColumns
+	MinRank        = 0.005   // of a quantile, and 1-MinRank the greatest: what is released beyond is that of these (estimate.Quantiles)
+	MaxResultBytes = 1 << 20 // of a result as JSON, by a bound that is known before a row is read: what a list of releases can show
 	MaxRowsPerUnit = 1 << 10 // noise grows with it
 	MaxTextBytes   = 1 << 10 // of a text, and of the name of a column
 )
@@ -83,17 +90,29 @@ func (e Millionths) Float() float64 { return float64(e) / perOne }
 // MarshalJSON writes it as a number.
 func (e Millionths) MarshalJSON() ([]byte, error) { return json.Marshal(e.Float()) }
 
-// Sorted is the request in its one form: columns and texts in their order, and the ranks of quantiles named.
+// Sorted is the request in its one form: columns and texts in their order, the ranks of quantiles named, one zero, and an empty list where there is none.
 func (r Request) Sorted() Request {
-	r.Columns = slices.Clone(r.Columns)
+	r.Columns = append([]ColumnRequest{}, r.Columns...)
 	slices.SortFunc(r.Columns, func(a, b ColumnRequest) int { return strings.Compare(a.Name, b.Name) })
 	for i := range r.Columns {
 		c := &r.Columns[i]
 		if c.Texts = slices.Sorted(slices.Values(c.Texts)); c.Low != nil {
 			c.Quantiles = c.ranks()
 		}
+		c.Low, c.High, c.Edges = plain(c.Low), plain(c.High), slices.Clone(c.Edges)
+		for j := range c.Edges {
+			c.Edges[j] = *plain(&c.Edges[j])
+		}
 	}
 	return r
+}
+
+// plain is a number without the sign of zero, which the same bound has or has not.
+func plain(x *float64) *float64 {
+	if x == nil || *x != 0 {
+		return x
+	}
+	return new(0.)
 }
 
 // Canonical is the text of the request in its one form: requests for the same have the same text. Check has found nothing against it.
@@ -119,6 +138,29 @@ func (r Request) Parts(single bool) int {
 	}
 	return n
 }
+
+// Work is about how many nanoseconds of a processor and bytes of memory a release takes of a table of so many rows, by public facts: what is asked for counts, not what is found.
+func (r Request) Work(rows int64, single bool) (steps, memory int64) {
+	steps, memory = 20*rows, 32*rows
+	if !single {
+		steps, memory = steps+200*rows, memory+320*rows // whose rows are whose
+	}
+	for _, c := range r.Columns {
+		cells := int64(len(c.Edges) + len(c.Texts) + 3)
+		steps += rows*(60+6*int64(bits.Len64(uint64(cells)))) + cells*cellSteps
+		if c.Low != nil {
+			steps += 60*rows + int64(len(c.ranks()))*rankSteps
+		}
+	}
+	return steps, memory + int64(len(r.Columns))*columnBytes + 4*MaxResultBytes
+}
+
+// What Work counts, as measured (TestWork).
+const (
+	cellSteps   = 2_000      // of noise, and of JSON
+	rankSteps   = 12_000_000 // of an interval, whose law is looked up again and again
+	columnBytes = 1 << 13
+)
 
 // each is the epsilon of one part, exactly.
 func (r Request) each(single bool) noise.Epsilon {
@@ -147,7 +189,7 @@ func (r Request) Check(fields []dataset.Field, single bool) error {
 	case len(r.Columns) > MaxColumns:
 		return wrong("/columns", "%d columns, at most %d", len(r.Columns), MaxColumns)
 	}
-	seen := map[string]bool{}
+	seen, ranks, size := map[string]bool{}, 0, statisticBytes*2
 	for i, c := range r.Columns {
 		pointer := fmt.Sprintf("/columns/%d", i)
 		at := slices.IndexFunc(fields, func(f dataset.Field) bool { return f.Name == c.Name })
@@ -160,6 +202,69 @@ func (r Request) Check(fields []dataset.Field, single bool) error {
 		seen[c.Name] = true
 		if err := c.check(pointer, fields[at].Kind); err != nil {
 			return err
+		}
+		if c.Low != nil {
+			ranks += len(c.ranks())
+		}
+		if ranks > MaxRanks {
+			return wrong(pointer+"/quantiles", "more than %d quantiles of all columns together; ask for fewer, or for the rest in a release of its own", MaxRanks)
+		}
+		if size += c.resultBytes(); size > MaxResultBytes {
+			return wrong(pointer, "the release could have more than %d bytes; ask for fewer edges, texts or columns, or for the rest in a release of its own", MaxResultBytes)
+		}
+	}
+	return r.rehearse(single)
+}
+
+// What the parts of a result have as JSON at most: a number has 24 bytes.
+const (
+	statisticBytes = 140
+	cellBytes      = 2*statisticBytes + 100 // with its two ends
+)
+
+// resultBytes is more than a column's part of the result has as JSON.
+func (c ColumnRequest) resultBytes() int {
+	n := cellBytes + quoted(c.Name) + (len(c.Edges)+len(c.Texts)+2)*cellBytes
+	for _, text := range c.Texts {
+		n += quoted(text)
+	}
+	if c.Low != nil {
+		n += (1 + len(c.ranks())) * (statisticBytes + 40)
+	}
+	return n
+}
+
+// quoted is the length of a text as JSON.
+func quoted(text string) int {
+	b, _ := json.Marshal(text) // no error of a string
+	return len(b)
+}
+
+// rehearse releases a table without rows, with noise that is no secret: so whatever dp/estimate would say against the settings is said before a row is read.
+func (r Request) rehearse(single bool) error {
+	k := &maker{stream: noise.Seeded(0), each: estimate.Laplace{Epsilon: r.each(single)}, account: account.Basic{}}
+	var owners []unit.Owner
+	if !single {
+		owners = []unit.Owner{}
+	}
+	err := k.keep(0, owners, r.RowsPerUnit)
+	if err == nil {
+		_, err = k.sizes()
+	}
+	if err != nil {
+		return wrong("/epsilon", "a part of the release has an epsilon of %.3g: that is too little for so many rows of a unit (%v); ask for more, for fewer columns, or for fewer rows_per_unit", k.each.Epsilon.Float(), err)
+	}
+	guard, empty := estimate.Guard{Protection: k.protection, Noise: k.each}, estimate.Table{Owners: owners}
+	for i, c := range r.Columns {
+		_, err := estimate.Histogram{Guard: guard, Edges: wholes(2), Confidence: joint}.Release(empty, k.stream)
+		if err == nil && c.Low != nil {
+			_, err = estimate.CentredMean{Guard: guard, Low: *c.Low, High: *c.High, Confidence: Confidence}.Release(empty, k.stream)
+			if err == nil {
+				_, err = estimate.Quantiles{Guard: guard, Low: *c.Low, High: *c.High, Confidence: Confidence}.Intervals(empty, c.ranks()[:1], k.stream)
+			}
+		}
+		if err != nil {
+			return wrong(fmt.Sprintf("/columns/%d", i), "no statistics of %q can be released with these bounds and an epsilon of %.3g for each part (%v); take bounds that are further apart, more epsilon, or fewer rows_per_unit", c.Name, k.each.Epsilon.Float(), err)
 		}
 	}
 	return nil
@@ -189,8 +294,8 @@ func (c ColumnRequest) check(pointer string, kind dataset.Kind) error {
 		return wrong(pointer+"/texts", "%d texts, at most %d", len(c.Texts), MaxCells)
 	}
 	for i, q := range c.Quantiles {
-		if !(q > 0 && q < 1) || i > 0 && q <= c.Quantiles[i-1] {
-			return wrong(fmt.Sprintf("%s/quantiles/%d", pointer, i), "ranks must be between 0 and 1, and grow")
+		if !(q >= MinRank && q <= 1-MinRank) || i > 0 && q <= c.Quantiles[i-1] {
+			return wrong(fmt.Sprintf("%s/quantiles/%d", pointer, i), "ranks must be from %v to %v, and grow", MinRank, 1-MinRank)
 		}
 	}
 	for i := range c.Edges {
