@@ -96,9 +96,11 @@ type Ledger interface {
 	Grants(ctx context.Context, holdout string) ([]Grant, error)
 	// RevokeGrant takes a grant's rights away for good, and with them those of all grants below it ([Grants.Chain]). Revoking again does nothing; an unknown id is ErrNotFound.
 	RevokeGrant(ctx context.Context, id string) error
-	// Releases returns the releases of a holdout in the order of the chain, also of one that was deleted since. An unknown holdout is ErrNotFound, and an entry that is not
+	// Releases returns the releases of a holdout with a seq above after in the order of the chain, at most limit, also of one that was deleted since. An unknown holdout is ErrNotFound, and an entry that is not
 	// what the chain says is ErrCorrupt.
-	Releases(ctx context.Context, id string) ([]Entry, error)
+	Releases(ctx context.Context, id string, after int64, limit int) ([]Entry, error)
+	// ReleaseOf returns the release of a request by its id; ok is false if there is none. Errors are those of Releases.
+	ReleaseOf(ctx context.Context, id, query string) (e Entry, ok bool, err error)
 	// Debits returns what the answers and voids of a holdout with a seq above after debited, by who asked first, and the seq of the last of them, or after where there are none: all of one
 	// moment. An unknown holdout has none.
 	Debits(ctx context.Context, id string, after int64) (by map[string]Meters, last int64, err error)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 	"unicode/utf8"
 )
@@ -14,16 +15,17 @@ import (
 // counted in epsilon, and their limit is that of the first one, for ever.
 type Release struct {
 	Query     string // the id of the request, "sha256:…": released at most once per holdout
-	Canonical []byte // the request in its one form: a JSON object; its members epsilon and release_epsilon are what it spends and what all releases of the holdout may spend together
+	Canonical []byte // the request in its one form: a JSON object; its members epsilon and release_epsilon are what it spends and what all releases of the holdout may spend together, and earlier_releases, if it has it, are the ids of the holdouts whose releases are known to be of the same rows
 	Principal string // who asked first
 	Core      []byte // what is released: a non-empty JSON object in UTF-8 without surrounding space
 	Time      time.Time
 }
 
-// Limits of releases. An update reads the requests of all earlier ones.
+// Limits of releases.
 const (
 	MaxReleases     = 100     // of a holdout
 	MaxReleaseBytes = 1 << 20 // of Release.Canonical: a thousand columns with ten edges each
+	MaxEarlier      = 100     // of Epsilons.Earlier, of which an update reads all
 )
 
 // ErrEpsilon: a release would spend more than is left.
@@ -39,53 +41,76 @@ func (e *EpsilonError) Error() string {
 // Unwrap returns ErrEpsilon.
 func (e *EpsilonError) Unwrap() error { return ErrEpsilon }
 
-// Epsilons is an account of a holdout's releases: what they have spent, and what they may spend together, in millionths. A Limit of 0 says that there was none.
+// Epsilons is where a holdout's releases stand. It is kept with the books. The zero value is that of a holdout without a release.
 type Epsilons struct {
-	Spent, Limit int64
-	ids          map[string]bool
+	Spent int64 `json:"spent"` // in millionths, as is Limit
+	Limit int64 `json:"limit"` // what all releases may spend together, as the first one said
+	Made  int64 `json:"made"`
+	// Earlier are the holdouts, in order, whose releases are known to be of the same rows: theirs and these add up.
+	Earlier []string `json:"earlier,omitempty"`
 }
 
-// EpsilonsOf is the account of releases in the order of the chain. An entry that could not have been recorded behind those before it is an error.
-func EpsilonsOf(releases []Entry) (a Epsilons, err error) {
-	for i := range releases {
-		if err := a.add(releases[i].Query, releases[i].Canonical); err != nil {
-			return a, &CorruptError{Seq: releases[i].Seq, Reason: "a release", Err: err}
-		}
+// Text is what is kept of an account: JSON, and "" of none.
+func (a Epsilons) Text() string {
+	if a.Made == 0 {
+		return ""
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		panic(err) // numbers and texts
+	}
+	return string(text)
+}
+
+// ParseEpsilons is the reverse of Text.
+func ParseEpsilons(text string) (a Epsilons, err error) {
+	if text == "" {
+		return a, nil
+	}
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		return a, fmt.Errorf("ledger: the account of releases: %w", err)
+	}
+	if a.Text() != text || a.Spent > a.Limit {
+		return a, errors.New("ledger: the account of releases is none")
 	}
 	return a, nil
 }
 
-// add debits a release. It is ErrAnswered where the request was released before, an *EpsilonError where it spends more than is left, and else ErrInvalid. An error has debited nothing.
-func (a *Epsilons) add(query string, canonical []byte) error {
+// with debits a release with this request. It is an *EpsilonError where that spends more than is left, and else ErrInvalid.
+func (a Epsilons) with(canonical []byte) (Epsilons, error) {
 	var said struct {
 		Epsilon json.Number `json:"epsilon"`
 		Limit   json.Number `json:"release_epsilon"`
+		Earlier []string    `json:"earlier_releases"`
 	}
 	if len(canonical) > MaxReleaseBytes || !utf8.Valid(canonical) {
-		return invalid("a release's request of %d bytes: at most %d, in UTF-8", len(canonical), MaxReleaseBytes)
+		return a, invalid("a release's request of %d bytes: at most %d, in UTF-8", len(canonical), MaxReleaseBytes)
 	}
 	if err := json.Unmarshal(canonical, &said); err != nil {
-		return invalid("a release's request: %v", err)
+		return a, invalid("a release's request: %v", err)
+	}
+	for _, id := range said.Earlier {
+		if err := checkText("earlier release's holdout", id, false); err != nil {
+			return a, err
+		}
 	}
 	epsilon, ok := millionths(said.Epsilon)
 	limit, limited := millionths(said.Limit)
 	switch {
 	case !ok || !limited:
-		return invalid("a release's request with epsilon %q of %q: both are numbers above 0 of at most six decimals", short(said.Epsilon.String()), short(said.Limit.String()))
-	case a.ids[query]:
-		return fmt.Errorf("%w: release %s", ErrAnswered, short(query))
-	case len(a.ids) >= MaxReleases:
-		return invalid("a holdout has at most %d releases", MaxReleases)
-	case len(a.ids) > 0 && limit != a.Limit:
-		return invalid("a release under a limit of %d millionths, where the first one said %d", limit, a.Limit)
+		return a, invalid("a release's request with epsilon %q of %q: both are numbers above 0 of at most six decimals", short(said.Epsilon.String()), short(said.Limit.String()))
+	case a.Made >= MaxReleases:
+		return a, invalid("a holdout has at most %d releases", MaxReleases)
+	case a.Made > 0 && limit != a.Limit:
+		return a, invalid("a release under a limit of %d millionths, where the first one said %d", limit, a.Limit)
 	case epsilon > limit-a.Spent:
-		return &EpsilonError{Requested: epsilon, Spent: a.Spent, Limit: limit}
+		return a, &EpsilonError{Requested: epsilon, Spent: a.Spent, Limit: limit}
 	}
-	if a.ids == nil {
-		a.ids = map[string]bool{}
+	earlier := slices.Compact(slices.Sorted(slices.Values(slices.Concat(a.Earlier, said.Earlier))))
+	if len(earlier) > MaxEarlier {
+		return a, invalid("the releases of %d other holdouts are of the same rows: at most %d", len(earlier), MaxEarlier)
 	}
-	a.Spent, a.Limit, a.ids[query] = a.Spent+epsilon, limit, true
-	return nil
+	return Epsilons{Spent: a.Spent + epsilon, Limit: limit, Made: a.Made + 1, Earlier: earlier}, nil
 }
 
 // maxEpsilon is 2^40 millionths: sums of MaxReleases stay exact.
@@ -117,27 +142,30 @@ func (tx *Tx) Release(r Release) (Receipt, error) {
 	if b.Closed || b.Retired {
 		return Receipt{}, invalid("a release of a holdout that is closed or retired")
 	}
-	earlier, err := tx.before.Releases()
-	if err != nil {
+	switch known, err := tx.released(r.Query); {
+	case err != nil:
 		tx.fail(err)
 		return Receipt{}, tx.err
+	case known:
+		return Receipt{}, fmt.Errorf("%w: release %s", ErrAnswered, short(r.Query))
 	}
-	account, err := EpsilonsOf(earlier)
-	for i := 0; i < len(tx.entries) && err == nil; i++ {
-		if e := &tx.entries[i]; e.Kind == KindRelease {
-			err = account.add(e.Query, e.Canonical)
-		}
-	}
+	account, err := b.Released.with(r.Canonical)
 	if err != nil {
-		tx.fail(err)
-		return Receipt{}, tx.err
-	}
-	if err := account.add(r.Query, r.Canonical); err != nil {
 		return Receipt{}, err
 	}
 	e := Entry{Version: EntryVersion, Seq: b.Seq + 1, Kind: KindRelease, Time: r.Time.UTC(), Query: r.Query, Canonical: bytes.Clone(r.Canonical), Principal: r.Principal, Debit: b.Limits.none(), Spent: b.Spent}
 	e.seal(b.Head, r.Core)
-	b.Seq, b.Head = e.Seq, e.Head
+	b.Seq, b.Head, b.Released = e.Seq, e.Head, account
 	tx.entries = append(tx.entries, e)
 	return Receipt{Seq: e.Seq, Head: HeadText(e.Head), Body: bytes.Clone(e.Body)}, nil
+}
+
+// released reports whether a request was released before: by an earlier commit, by what is ahead in this one, or by this Tx.
+func (tx *Tx) released(query string) (bool, error) {
+	for i := range tx.entries {
+		if e := &tx.entries[i]; e.Kind == KindRelease && e.Query == query {
+			return true, nil
+		}
+	}
+	return tx.before.Released(query)
 }

@@ -47,6 +47,9 @@ type Holdout struct {
 	// Retired says that the chain has a retirement: nothing is asked any more, and the rows may be had. It stays when the holdout is deleted.
 	Retired bool
 
+	// Released is what private releases of the training part have spent. It stays when the holdout is deleted.
+	Released Epsilons
+
 	// Draft says that nothing of its parts was shown yet: no row, and nothing that depends on one. It begins so, and SettleHoldout ends it.
 	Draft bool
 
@@ -60,7 +63,7 @@ func (h *Holdout) Check() error {
 	switch {
 	case h.Deleted || h.Closed || h.Retired:
 		return invalid("a holdout is not created deleted, closed or retired")
-	case len(h.Spent) > 0:
+	case len(h.Spent) > 0 || h.Released.Made > 0:
 		return invalid("a holdout is created with nothing spent")
 	case len(h.Public) > MaxPublicBytes || len(h.Secret) > MaxSecretBytes || len(h.State) > MaxStateBytes:
 		return invalid("public, secret and state of %d, %d and %d bytes, at most %d, %d and %d",

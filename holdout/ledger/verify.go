@@ -23,14 +23,14 @@ type verifier struct {
 	queries  map[digest]int64 // seq of the answer, by the hash of the query's id
 	voids    int64
 	epsilons Epsilons
-	released int64
+	releases map[digest]int64 // seq of the release, by the hash of the request's id
 	closed   bool
 	retired  bool
 	deleted  bool
 }
 
 func newVerifier(h *Holdout) *verifier {
-	return &verifier{holdout: h, spent: h.Limits.none(), queries: map[digest]int64{}}
+	return &verifier{holdout: h, spent: h.Limits.none(), queries: map[digest]int64{}, releases: map[digest]int64{}}
 }
 
 // add checks the next entry. The error is nil if there is nothing wrong with it.
@@ -132,10 +132,15 @@ func (v *verifier) meaning(e *Entry, core []byte) (reason string) {
 		if e.Query == "" {
 			return "a release without an id"
 		}
-		if err := v.epsilons.add(e.Query, e.Canonical); err != nil {
+		key := sha256.Sum256([]byte(e.Query))
+		if first, ok := v.releases[key]; ok {
+			return fmt.Sprintf("request %s was released at seq %d", short(e.Query), first)
+		}
+		epsilons, err := v.epsilons.with(e.Canonical)
+		if err != nil {
 			return err.Error()
 		}
-		v.released++
+		v.epsilons, v.releases[key] = epsilons, e.Seq
 	case KindClosed:
 		v.closed = true
 	case KindRetired:
@@ -155,7 +160,7 @@ func (v *verifier) meaning(e *Entry, core []byte) (reason string) {
 func (v *verifier) end(entries int64, head digest) (Report, error) {
 	h := v.holdout
 	report := Report{Holdout: h.ID, Entries: v.next, Answers: int64(len(v.queries)), Voids: v.voids, Spent: v.spent,
-		Limits: h.Limits, Head: HeadText(v.prev), Deleted: v.deleted, Closed: v.closed, Retired: v.retired, Releases: v.released, Epsilon: float64(v.epsilons.Spent) / 1e6, Public: string(h.Public)}
+		Limits: h.Limits, Head: HeadText(v.prev), Deleted: v.deleted, Closed: v.closed, Retired: v.retired, Releases: v.epsilons.Made, Epsilon: float64(v.epsilons.Spent) / 1e6, Public: string(h.Public)}
 	switch {
 	case v.next != entries:
 		return report, wrong("the chain has %d entries, not %d", v.next, entries)
@@ -191,6 +196,9 @@ func (c *Chain) Verify(each ...Each) (Report, error) {
 		}
 	}
 	report, err := v.end(c.Seq+1, c.Head)
+	if err == nil && v.epsilons.Text() != c.Holdout.Released.Text() {
+		err = wrong("the books say of releases %q, the chain %q", c.Holdout.Released.Text(), v.epsilons.Text())
+	}
 	if err != nil {
 		return Report{}, located(err, c.Holdout.ID, 0, -1)
 	}

@@ -138,8 +138,8 @@ func TestReleasedChain(t *testing.T) {
 			t.Errorf("a release %s: %v", name, err)
 		}
 		const frozen = "sha256:0e5620636bfa7e9ba2912723e8cb177a0eb8273426ef971677be0a6c2d92f047"
-		if name == "" && (HeadText(v.prev) != frozen || v.released != 2 || v.epsilons.Spent != 1e6) {
-			t.Errorf("head %s, %d releases, %d spent", HeadText(v.prev), v.released, v.epsilons.Spent)
+		if name == "" && (HeadText(v.prev) != frozen || v.epsilons.Made != 2 || v.epsilons.Spent != 1e6) {
+			t.Errorf("head %s, %d releases, %d spent", HeadText(v.prev), v.epsilons.Made, v.epsilons.Spent)
 		}
 	}
 }

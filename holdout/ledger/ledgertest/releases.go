@@ -48,6 +48,7 @@ func releases(t *testing.T, s *suite) {
 		return r
 	}
 	a, b, other := testRelease("a"), testRelease("b"), said("a", "2", "2")
+	a.Canonical = []byte(`{"epsilon":0.4,"release_epsilon":1,"earlier_releases":["ho_7","ho_2"]}`)
 	bodies := map[string]string{}
 	for _, r := range []struct {
 		holdout string
@@ -66,7 +67,7 @@ func releases(t *testing.T, s *suite) {
 	long := testRelease("d")
 	long.Canonical = append([]byte(`{"epsilon":0.1,"release_epsilon":1,"of":"`), bytes.Repeat([]byte("x"), ledger.MaxReleaseBytes)...)
 	long.Canonical = append(long.Canonical, `"}`...)
-	bare, nameless := testRelease("d"), testRelease("d")
+	bare, nameless, unnamed := testRelease("d"), testRelease("d"), said("d", "0.1", `1,"earlier_releases":[""]`)
 	bare.Core, nameless.Query = []byte("{}"), ""
 	for name, refused := range map[string]struct {
 		holdout string
@@ -86,6 +87,7 @@ func releases(t *testing.T, s *suite) {
 		"a request of no use": {"ho_1", said("d", "{}", "1"), ledger.ErrInvalid},
 		"a long request":      {"ho_1", long, ledger.ErrInvalid},
 		"nothing to say":      {"ho_1", bare, ledger.ErrInvalid},
+		"a nameless holdout":  {"ho_1", unnamed, ledger.ErrInvalid},
 		"no id":               {"ho_1", nameless, ledger.ErrInvalid},
 	} {
 		if _, err := release(ctx, l, refused.holdout, refused.release); !errors.Is(err, refused.want) {
@@ -126,7 +128,7 @@ func releases(t *testing.T, s *suite) {
 			l = s.open(t)
 		}
 		for holdout, want := range map[string][]ledger.Release{"ho_1": {b, a, c}, "ho_2": {other}, "ho_5": nil} {
-			got, err := l.Releases(ctx, holdout)
+			got, err := l.Releases(ctx, holdout, 0, 100)
 			if err != nil || len(got) != len(want) {
 				t.Fatalf("releases of %q: %+v (%v)", holdout, got, err)
 			}
@@ -145,8 +147,22 @@ func releases(t *testing.T, s *suite) {
 				t.Errorf("the export of %q: %+v (%v)", holdout, report, err)
 			}
 		}
-		if _, err := l.Releases(ctx, "ho_9"); !errors.Is(err, ledger.ErrNotFound) {
+		if _, err := l.Releases(ctx, "ho_9", 0, 1); !errors.Is(err, ledger.ErrNotFound) {
 			t.Errorf("releases of nothing: %v", err)
+		}
+		if page, err := l.Releases(ctx, "ho_1", 1, 1); err != nil || len(page) != 1 || page[0].Query != a.Query {
+			t.Errorf("a page behind the first release: %+v (%v)", page, err)
+		}
+		if e, ok, err := l.ReleaseOf(ctx, "ho_1", c.Query); err != nil || !ok || string(e.Body) != bodies["ho_1"+c.Query] {
+			t.Errorf("a release by its id: %+v, %v (%v)", e, ok, err)
+		}
+		if _, ok, err := l.ReleaseOf(ctx, "ho_1", "sha256:other"); err != nil || ok {
+			t.Errorf("a release that is none: %v (%v)", ok, err)
+		}
+		for id, want := range map[string]ledger.Epsilons{"ho_1": {Spent: 1_000_000, Limit: 1_000_000, Made: 3, Earlier: []string{"ho_2", "ho_7"}}, "ho_2": {Spent: 2_000_000, Limit: 2_000_000, Made: 1}, "ho_5": {}} {
+			if h, err := l.Holdout(ctx, id); err != nil || h.Released.Text() != want.Text() {
+				t.Errorf("the account of %s: %q, want %q (%v)", id, h.Released.Text(), want.Text(), err)
+			}
 		}
 		if answers, err := l.Answers(ctx, "ho_1", "", 0, 0); err != nil || len(answers) != 0 {
 			t.Errorf("releases among the answers: %+v (%v)", answers, err)
@@ -171,7 +187,7 @@ func releasesArePaid(t *testing.T, s *suite) {
 		})
 	}
 	wg.Wait()
-	if list, err := all[0].Releases(t.Context(), "ho_1"); made.Load() != 2 || len(list) != 2 || err != nil {
+	if list, err := all[0].Releases(t.Context(), "ho_1", 0, 100); made.Load() != 2 || len(list) != 2 || err != nil {
 		t.Errorf("%d made, %d kept (%v), want two", made.Load(), len(list), err)
 	}
 }

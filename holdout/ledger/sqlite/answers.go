@@ -77,7 +77,20 @@ func (l *Ledger) only(ctx context.Context, id, kind string) (e ledger.Entry, ok 
 }
 
 // Releases implements ledger.Ledger.
-func (l *Ledger) Releases(ctx context.Context, id string) (releases []ledger.Entry, err error) {
+func (l *Ledger) Releases(ctx context.Context, id string, after int64, limit int) ([]ledger.Entry, error) {
+	return l.releases(ctx, id, "AND e.seq > ? ORDER BY e.seq LIMIT ?", after, limit)
+}
+
+// ReleaseOf implements ledger.Ledger.
+func (l *Ledger) ReleaseOf(ctx context.Context, id, query string) (e ledger.Entry, ok bool, err error) {
+	found, err := l.releases(ctx, id, "AND e.query = ?", query)
+	if err != nil || len(found) == 0 {
+		return e, false, err
+	}
+	return found[0], true, nil
+}
+
+func (l *Ledger) releases(ctx context.Context, id, which string, args ...any) (releases []ledger.Entry, err error) {
 	if err := l.ours(); err != nil {
 		return nil, err
 	}
@@ -86,7 +99,7 @@ func (l *Ledger) Releases(ctx context.Context, id string) (releases []ledger.Ent
 	if err != nil {
 		return nil, err
 	}
-	return readAll(ctx, l.readers, scanChained, chainedEntries+"WHERE e.kind = 'release' AND e.holdout = ? AND e.seq <= ? ORDER BY e.seq", number, last)
+	return readAll(ctx, l.readers, scanChained, chainedEntries+"WHERE e.kind = 'release' AND e.holdout = ? AND e.seq <= ? "+which, append([]any{number, last}, args...)...)
 }
 
 // addNotes gives entries, which are in order, the notes that they have. A ledger of the schema before notes, where it can only be read, has none.

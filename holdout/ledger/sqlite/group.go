@@ -127,23 +127,15 @@ func (r recorded) Voided(query string, at time.Time) (bool, error) {
 	return err == nil, r.group.fail(err)
 }
 
-// Releases implements ledger.Recorded.
-func (r recorded) Releases() ([]ledger.Entry, error) {
-	all, err := readAll(context.Background(), r.group.l.writer.db, scanRequest, releaseRequests, r.books.number)
+// Released implements ledger.Recorded.
+func (r recorded) Released(query string) (known bool, err error) {
 	for i := range r.group.records {
-		if e := &r.group.records[i]; e.holdout == r.books.number && e.Kind == ledger.KindRelease {
-			all = append(all, e.Entry)
+		if e := &r.group.records[i]; e.holdout == r.books.number && e.Kind == ledger.KindRelease && e.Query == query {
+			return true, nil
 		}
 	}
-	return all, r.group.fail(err)
-}
-
-// releaseRequests selects what scanRequest scans.
-const releaseRequests = "SELECT seq, query, canonical FROM entries WHERE holdout = ? AND kind = 'release' ORDER BY seq"
-
-func scanRequest(row scanner) (e ledger.Entry, err error) {
-	err = row.Scan(&e.Seq, &e.Query, &e.Canonical)
-	return e, err
+	err = r.group.l.writer.stmt.release.QueryRow(r.books.number, query).Scan(&known)
+	return known, r.group.fail(err)
 }
 
 // Idempotency implements ledger.Recorded.

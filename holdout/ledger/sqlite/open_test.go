@@ -189,7 +189,7 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Exec(`DROP TABLE grants; DROP INDEX keys_subject; ALTER TABLE keys DROP COLUMN issuer; ALTER TABLE keys DROP COLUMN claim; ALTER TABLE keys DROP COLUMN subject; DROP TABLE notes; ALTER TABLE idempotency DROP COLUMN outcome; DROP TRIGGER closings_are_the_end; DROP INDEX entries_closed; DROP TRIGGER retirements_are_the_end; DROP INDEX entries_retired; DROP INDEX entries_release;
+	_, err = db.Exec(`DROP TABLE grants; DROP INDEX keys_subject; ALTER TABLE keys DROP COLUMN issuer; ALTER TABLE keys DROP COLUMN claim; ALTER TABLE keys DROP COLUMN subject; DROP TABLE notes; ALTER TABLE idempotency DROP COLUMN outcome; DROP TRIGGER closings_are_the_end; DROP INDEX entries_closed; DROP TRIGGER retirements_are_the_end; DROP INDEX entries_retired; DROP INDEX entries_release; DROP TRIGGER releases_never_go_back; DROP TRIGGER releases_are_never_forgotten;
 		PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '''closed'', ''retired'', ''release'', ', '') WHERE name = 'entries'; PRAGMA writable_schema = RESET;
 		DELETE FROM goose_db_version WHERE version_id > 2`)
 	if err := errors.Join(err, db.Close()); err != nil {
@@ -228,7 +228,7 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 		}
 	}
 	keys(old)
-	if releases, err := old.Releases(t.Context(), "ho_1"); err != nil || len(releases) != 0 {
+	if releases, err := old.Releases(t.Context(), "ho_1", 0, 9); err != nil || len(releases) != 0 {
 		t.Errorf("releases of the schema before them: %v %v", releases, err)
 	}
 	if err := old.Close(); err != nil {
@@ -345,7 +345,7 @@ func TestClose(t *testing.T) {
 		"an answer": func(ctx context.Context) error { _, _, err := l.Answer(ctx, "ho_1", "q"); return err },
 		"answers":   func(ctx context.Context) error { _, err := l.Answers(ctx, "ho_1", "", 0, 5); return err },
 		"a closing": func(ctx context.Context) error { _, _, err := l.Closing(ctx, "ho_1"); return err },
-		"releases":  func(ctx context.Context) error { _, err := l.Releases(ctx, "ho_1"); return err },
+		"releases":  func(ctx context.Context) error { _, err := l.Releases(ctx, "ho_1", 0, 9); return err },
 		"a request": func(ctx context.Context) error { _, _, err := l.Idempotency(ctx, "p", "k"); return err },
 		"a head":    func(ctx context.Context) error { _, _, err := l.HeadAt(ctx, "ho_1", 0); return err },
 		"an export": func(ctx context.Context) error { return l.Export(ctx, "ho_1", io.Discard) },
