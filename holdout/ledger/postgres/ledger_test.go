@@ -139,11 +139,7 @@ func TestRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := errors.Join(opened.CreateKey(t.Context(), ledger.Key{ID: "k", Scope: "granted"}),
-		opened.CreateGrant(t.Context(), ledger.Grant{ID: "g", Key: "k", Holdout: "ho_1", Limits: ledger.Meters{"questions": 1}, Shows: "full"}), opened.RevokeGrant(t.Context(), "g"),
-		opened.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error {
-			_, err := tx.Release(ledger.Release{Query: "sha256:r", Canonical: []byte(`{"epsilon":1,"release_epsilon":3}`), Principal: "p", Core: []byte(`{"released":true}`)})
-			return err
-		})); err != nil {
+		opened.CreateGrant(t.Context(), ledger.Grant{ID: "g", Key: "k", Holdout: "ho_1", Limits: ledger.Meters{"questions": 1}, Shows: "full"}), opened.RevokeGrant(t.Context(), "g")); err != nil {
 		t.Fatal(err)
 	}
 	for _, role := range []string{"keeper", "postgres"} {
@@ -178,6 +174,19 @@ func TestRole(t *testing.T) {
 	}
 	if err := l.Try(pgtest.Servers, "SELECT count(*) FROM entries"); err != nil {
 		t.Errorf("a server's role cannot read: %v", err)
+	}
+	err := opened.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error {
+		_, err := tx.Release(ledger.Release{Query: "sha256:r", Canonical: []byte(`{"epsilon":1,"release_epsilon":3}`), Principal: "p", Core: []byte(`{"released":true}`)})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, account := range []string{"", `{"spent":1,"limit":3000000,"made":1}`, `{"spent":1000000,"limit":9000000,"made":1}`} {
+		statement := "SELECT record_released(1, 2, 0, NULL, '{questions}', '{1}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', 0, '" + account + "')"
+		if err := l.Try(pgtest.Servers, statement); !denied(err) {
+			t.Errorf("a server's role gives epsilon back: %q: %v", account, err)
+		}
 	}
 	// The second belt holds for the owner, too.
 	for _, statement := range []string{"UPDATE entries SET body = 'x'", "DELETE FROM entries", "TRUNCATE entries CASCADE", "UPDATE meters SET spent = 0", "DELETE FROM meters", "UPDATE books SET seq = 0", "DELETE FROM books", "UPDATE books SET released = ''", `UPDATE books SET released = '{"spent":1,"limit":3000000,"made":1}'`, `UPDATE books SET released = '{"spent":1000000,"limit":9000000,"made":1}'`, "DELETE FROM keys", "DELETE FROM grants", "UPDATE grants SET limits = '{\"questions\":99}'", "UPDATE grants SET revoked = false",
