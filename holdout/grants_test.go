@@ -351,7 +351,7 @@ var methods = map[string]func(ctx context.Context, s *Service, p Principal, id s
 		return s.Release(ctx, p, id, aRelease(1))
 	},
 	"Releases": func(ctx context.Context, s *Service, p Principal, id string) (any, error) {
-		return s.Releases(ctx, p, id)
+		return s.Releases(ctx, p, id, 0)
 	},
 	"CloseWithReport": func(ctx context.Context, s *Service, p Principal, id string) (any, error) {
 		return s.CloseWithReport(ctx, p, id, batchOf(mean(50)), "", "")

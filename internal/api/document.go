@@ -143,6 +143,7 @@ type (
 	PrivateReleases struct {
 		holdout.ReleaseAccount
 		Releases []PrivateRelease `json:"releases" doc:"in the order of their creation, each the recorded bytes"`
+		Next     int64            `json:"next,omitempty" doc:"the parameter after for the next page; absent on the last one"`
 	}
 	LedgerPlace struct {
 		Seq  int64  `json:"seq" doc:"the answer's place in the holdout's chain"`
