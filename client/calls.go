@@ -285,9 +285,19 @@ func (c *Client) Release(ctx context.Context, id string, n NewRelease) (r Privat
 	return r, c.post(ctx, holdout(id, "/releases"), n, false, &r)
 }
 
-// Releases lists the releases of a holdout, with what they have spent. For admins.
+// Releases lists all releases of a holdout, with what they have spent. For admins.
 func (c *Client) Releases(ctx context.Context, id string) (r PrivateReleases, err error) {
-	return r, c.decode(ctx, call{method: http.MethodGet, path: holdout(id, "/releases")}, &r)
+	for after := int64(0); ; {
+		var page PrivateReleases
+		if err := c.decode(ctx, call{method: http.MethodGet, path: holdout(id, "/releases"), query: url.Values{"after": {strconv.FormatInt(after, 10)}}}, &page); err != nil {
+			return r, err
+		}
+		page.Releases = append(r.Releases, page.Releases...)
+		if after = page.Next; after == 0 {
+			return page, nil
+		}
+		r = page
+	}
 }
 
 // Budget returns what is left.

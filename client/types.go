@@ -952,6 +952,10 @@ type NewRelease struct {
 	// of which columns statistics are released; each part of the release has less of its epsilon the more there are
 	Columns []ColumnRequest `json:"columns,omitempty"`
 
+	// accepted: make the release although releases of other holdouts are of the same rows, or may have been forgotten
+	// with a restore. It says so for good, with the sum that is known: "accepted"
+	EarlierReleases string `json:"earlier_releases,omitempty"`
+
 	// what all releases of the holdout may spend together, for ever; the first release says it, and later ones leave it
 	// out. Default: 3
 	ReleaseEpsilon float64 `json:"release_epsilon,omitempty"`
@@ -974,8 +978,10 @@ type ColumnRequest struct {
 	// bounds
 	Low *float64 `json:"low,omitempty"`
 
-	Quantiles []float64 `json:"quantiles,omitempty"` // the ranks of the quantiles, in their order; default: 0.25, 0.5 and 0.75
-	Texts     []string  `json:"texts,omitempty"`     // of a column of texts: how many rows have each of them, and how many have another text
+	// the ranks of the quantiles, from 0.005 to 0.995, in their order; default: 0.25, 0.5 and 0.75
+	Quantiles []float64 `json:"quantiles,omitempty"`
+
+	Texts []string `json:"texts,omitempty"` // of a column of texts: how many rows have each of them, and how many have another text
 }
 
 // PrivateRelease is a private release of statistics, as it is recorded, the same bytes for ever.
@@ -995,12 +1001,22 @@ type PrivateRelease struct {
 	// count, and about the noise alone
 	Confidence float64 `json:"confidence"`
 
-	Guarantee   string             `json:"guarantee"`               // what is protected, and from whom, in words
-	Request     json.RawMessage    `json:"request"`                 // what was asked for, in its one form
-	Units       Statistic          `json:"units"`                   // how many units there are
-	Columns     []ColumnStatistics `json:"columns"`                 // in the order of their names
-	Rows        *Statistic         `json:"rows,omitempty"`          // how many rows were kept of them, where several of a unit may be
-	RowsPerUnit int64              `json:"rows_per_unit,omitempty"` // at most so many rows of a unit count; absent where units are rows
+	Guarantee string          `json:"guarantee"` // what is protected, and from whom, in words
+	Request   json.RawMessage `json:"request"`   // what was asked for, in its one form
+
+	// what this release and all that are known of the same rows have spent together when it was made
+	KnownEpsilon float64 `json:"known_epsilon"`
+
+	Units   Statistic          `json:"units"`   // how many units there are
+	Columns []ColumnStatistics `json:"columns"` // in the order of their names
+
+	// other holdouts whose releases are of the same rows, as they stood when this one was made. Those of other servers,
+	// and of the same people with other rows, nobody knows here
+	EarlierReleases []EarlierRelease `json:"earlier_releases,omitempty"`
+
+	Rows        *Statistic `json:"rows,omitempty"`          // how many rows were kept of them, where several of a unit may be
+	RowsPerUnit int64      `json:"rows_per_unit,omitempty"` // at most so many rows of a unit count; absent where units are rows
+	Warnings    []Warning  `json:"warnings,omitempty"`      // what else adds up to it
 }
 
 // PrivateReleases are the private releases of a holdout, with what they have spent.
@@ -1009,6 +1025,22 @@ type PrivateReleases struct {
 	ReleaseEpsilon float64          `json:"release_epsilon"` // what all releases may spend together; of a holdout without one the default
 	Spent          float64          `json:"spent"`           // what they have spent
 	Left           float64          `json:"left"`            // what is left
+	Made           int64            `json:"made"`            // how many there are
+
+	// other holdouts whose releases are of the same rows: what they have spent adds up, and an admin has accepted it
+	EarlierReleases []string `json:"earlier_releases,omitempty"`
+
+	Next int64 `json:"next,omitempty"` // the parameter after for the next page; absent on the last one
+}
+
+// EarlierRelease is another holdout whose releases are of the same rows.
+type EarlierRelease struct {
+	Holdout string `json:"holdout"` // its id; it may be deleted
+
+	// how many rows at least, rounded up to tenths: of this training part or of the other one, whichever is more
+	Share float64 `json:"share"`
+
+	Epsilon *float64 `json:"epsilon,omitempty"` // what its releases have spent; absent where nobody knows any more
 }
 
 // Statistic is a released number, with an interval for the table's own.
@@ -1020,11 +1052,15 @@ type Statistic struct {
 
 // ColumnStatistics are what was released of one column.
 type ColumnStatistics struct {
-	Name      string     `json:"name"`
-	Nulls     Statistic  `json:"nulls"`               // the share of the rows that have no value
-	Cells     []Cell     `json:"cells,omitempty"`     // the rows in each cell; with the nulls, all rows
-	Mean      *Statistic `json:"mean,omitempty"`      // of the values, those outside of the bounds moved to them
-	Quantiles []Quantile `json:"quantiles,omitempty"` // of the values, those outside of the bounds moved to them
+	Name  string    `json:"name"`
+	Nulls Statistic `json:"nulls"`           // the share of the rows that have no value
+	Cells []Cell    `json:"cells,omitempty"` // the rows in each cell; with the nulls, all rows
+
+	// of the values, those outside of the bounds moved to them; it says nothing where no row has a value
+	Mean *Statistic `json:"mean,omitempty"`
+
+	// of the values, those outside of the bounds moved to them; they say nothing where no row has a value
+	Quantiles []Quantile `json:"quantiles,omitempty"`
 }
 
 // Cell is one cell of a column, with how many rows are in it.

@@ -32,7 +32,9 @@ number of units and, of each --column, the share of rows without a value and wha
 Take bounds, edges and texts that are public, or that you know without a look at the rows. Every part has an equal share of epsilon: name few columns.
 
 What a release spends is recorded before it is shown. All releases of a holdout together spend at most what the first one says with
---release-epsilon, for ever. The same release again is the recorded one, and costs nothing; --list shows all. A release protects from people who
+--release-epsilon, for ever. The same release again is the recorded one, and costs nothing; --list shows all. Releases of the same rows add up, and so do
+those of other rows of the same units: of this holdout, of others, and of other servers, which nobody counts. Where this server knows of releases of the
+same rows it refuses; --earlier-releases accepted makes one all the same, which says so for good. A release protects from people who
 have nothing but releases: keys may download the training part itself. No held-out row is read.
 
 ` + findingHelp,
@@ -82,6 +84,7 @@ have nothing but releases: keys may download the training part itself. No held-o
 	flags.Float64Var(&n.Epsilon, "epsilon", 0, "what the release spends")
 	flags.Float64Var(&n.ReleaseEpsilon, "release-epsilon", 0, "what all releases of the holdout may spend together; the first release says it (default 3)")
 	flags.Int64Var(&n.RowsPerUnit, "rows-per-unit", 0, "at most so many rows of a unit count (default 1; not where units are rows)")
+	flags.StringVar(&n.EarlierReleases, "earlier-releases", "", "accepted: although releases of other holdouts are of the same rows, or may be forgotten")
 	flags.StringArrayVar(&columns, "column", nil, "a column, as above; may be repeated")
 	flags.BoolVar(&list, "list", false, "show all releases, and what is left")
 	completeFlag(cmd, "holdout", func(c *cobra.Command, _ string) []string { return f.serverFlags.holdouts(c) })
@@ -141,6 +144,9 @@ func floats(texts ...string) (all []float64, err error) {
 func printRelease(cmd *cobra.Command, r client.PrivateRelease) error {
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s\n%s\n", r.Release, r.Guarantee)
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(out, "%s\n", printable(warning.Detail))
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(column, what string, e client.Statistic) {
 		fmt.Fprintf(w, "%s\t%s\t%.6g\t%.6g\t%.6g\n", printable(column), printable(what), e.Value, e.Low, e.High)

@@ -46,8 +46,8 @@ func (a *API) registerReleases() {
 
 // releasesPath asks for a page of releases.
 type releasesPath struct {
-	holdoutPath
-	After int64 `query:"after" minimum:"0" doc:"the cursor: next of the page before; 0 or none for the first page"`
+	ID    string `path:"id" doc:"id of the holdout: ho_…"`
+	After int64  `query:"after" minimum:"0" doc:"the cursor: next of the page before; 0 or none for the first page"`
 }
 
 func (a *API) makeRelease(ctx context.Context, in *holdoutPath) (*writtenReply, error) {

@@ -190,9 +190,15 @@ def release(holdout: str, members: Mapping[str, Any]) -> Steps[dict[str, Any]]:
 
 
 def releases(holdout: str) -> Steps[dict[str, Any]]:
-    reply = yield Call("GET", path(holdout, "/releases"))
-    result: dict[str, Any] = reply.json()
-    return result
+    result: dict[str, Any] = {}
+    after, listed = 0, []
+    while True:
+        reply = yield Call("GET", path(holdout, "/releases"), params={"after": after})
+        result = reply.json()
+        listed += result["releases"]
+        after = result.pop("next", 0)
+        if not after:
+            return {**result, "releases": listed}
 
 
 def plan(request: Mapping[str, Any]) -> Steps[dict[str, Any]]:

@@ -367,6 +367,7 @@ class Dataset(Holdout[Answer]):
         columns: Sequence[str | Mapping[str, Any]] = (),
         release_epsilon: float | None = None,
         rows_per_unit: int | None = None,
+        earlier_releases: str | None = None,
     ) -> dict[str, Any]:
         """Private statistics of the training part that may be shown to people who have nothing else of it. For admins.
 
@@ -378,11 +379,14 @@ class Dataset(Holdout[Answer]):
                 take bounds, edges and texts that are known without a look at the rows
             release_epsilon: what all releases of the holdout may spend together, for ever; the first one says it (default 3)
             rows_per_unit: at most so many rows of a unit count (default 1); not where units are rows
+            earlier_releases: "accepted" makes the release although releases of other holdouts are of the same rows; they add up, and it
+                says so for good
         """
         members = {
             "epsilon": epsilon,
             "release_epsilon": release_epsilon,
             "rows_per_unit": rows_per_unit,
+            "earlier_releases": earlier_releases,
             "columns": [{"name": c} if isinstance(c, str) else dict(c) for c in columns],
         }
         return self.server._run(_steps.release(self.id, members))

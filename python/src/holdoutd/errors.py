@@ -123,6 +123,15 @@ class EpsilonExhausted(ServerError):
         return float(self.members.get("remaining", 0))
 
 
+class ReleasedBefore(ServerError):
+    """Releases of other holdouts are of the same rows, or may have been forgotten. `earlier` names them, with what they have spent."""
+
+    @property
+    def earlier(self) -> list[dict[str, Any]]:
+        """The other holdouts: `holdout`, `share` and `epsilon`."""
+        return list(self.members.get("earlier_releases", []))
+
+
 class QueryInvalid(ServerError):
     """The query, or a setting, is wrong. `violations` point to each place; nothing was spent."""
 
@@ -225,6 +234,7 @@ _CLASSES: dict[str, type[ServerError]] = {
     "grant-ended": GrantEnded,
     "not-shown": NotShown,
     "epsilon-exhausted": EpsilonExhausted,
+    "released-before": ReleasedBefore,
     "invalid": QueryInvalid,
     "malformed": QueryInvalid,
     "max-questions": TooDear,

@@ -933,6 +933,8 @@ export interface NewRelease {
   epsilon: number;
   /** of which columns statistics are released; each part of the release has less of its epsilon the more there are */
   columns?: ColumnRequest[];
+  /** accepted: make the release although releases of other holdouts are of the same rows, or may have been forgotten with a restore. It says so for good, with the sum that is known: "accepted" */
+  earlier_releases?: "accepted";
   /** what all releases of the holdout may spend together, for ever; the first release says it, and later ones leave it out. Default: 3 */
   release_epsilon?: number;
   /** at most so many rows of a unit count, chosen at random; noise grows with it. Default: 1. Left out where units are rows */
@@ -949,7 +951,7 @@ export interface ColumnRequest {
   high?: number;
   /** of a column of numbers, with high: the mean and quantiles are released too, of the values moved between these bounds */
   low?: number;
-  /** the ranks of the quantiles, in their order; default: 0.25, 0.5 and 0.75 */
+  /** the ranks of the quantiles, from 0.005 to 0.995, in their order; default: 0.25, 0.5 and 0.75 */
   quantiles?: number[];
   /** of a column of texts: how many rows have each of them, and how many have another text */
   texts?: string[];
@@ -976,14 +978,20 @@ export interface PrivateRelease {
   guarantee: string;
   /** what was asked for, in its one form */
   request: unknown;
+  /** what this release and all that are known of the same rows have spent together when it was made */
+  known_epsilon: number;
   /** how many units there are */
   units: Statistic;
   /** in the order of their names */
   columns: ColumnStatistics[];
+  /** other holdouts whose releases are of the same rows, as they stood when this one was made. Those of other servers, and of the same people with other rows, nobody knows here */
+  earlier_releases?: EarlierRelease[];
   /** how many rows were kept of them, where several of a unit may be */
   rows?: Statistic;
   /** at most so many rows of a unit count; absent where units are rows */
   rows_per_unit?: number;
+  /** what else adds up to it */
+  warnings?: Warning[];
 }
 
 /** the private releases of a holdout, with what they have spent */
@@ -996,6 +1004,22 @@ export interface PrivateReleases {
   spent: number;
   /** what is left */
   left: number;
+  /** how many there are */
+  made: number;
+  /** other holdouts whose releases are of the same rows: what they have spent adds up, and an admin has accepted it */
+  earlier_releases?: string[];
+  /** the parameter after for the next page; absent on the last one */
+  next?: number;
+}
+
+/** another holdout whose releases are of the same rows */
+export interface EarlierRelease {
+  /** its id; it may be deleted */
+  holdout: string;
+  /** how many rows at least, rounded up to tenths: of this training part or of the other one, whichever is more */
+  share: number;
+  /** what its releases have spent; absent where nobody knows any more */
+  epsilon?: number;
 }
 
 /** a released number, with an interval for the table's own */
@@ -1015,9 +1039,9 @@ export interface ColumnStatistics {
   nulls: Statistic;
   /** the rows in each cell; with the nulls, all rows */
   cells?: Cell[];
-  /** of the values, those outside of the bounds moved to them */
+  /** of the values, those outside of the bounds moved to them; it says nothing where no row has a value */
   mean?: Statistic;
-  /** of the values, those outside of the bounds moved to them */
+  /** of the values, those outside of the bounds moved to them; they say nothing where no row has a value */
   quantiles?: Quantile[];
 }
 
@@ -1060,7 +1084,7 @@ export interface Problem {
   /** the HTTP status */
   status: number;
   /** the last part of type, to compare with */
-  code: "malformed" | "unauthorized" | "budget-exhausted" | "epsilon-exhausted" | "forbidden" | "foreign-origin" | "grant-ended" | "grant-exhausted" | "not-shown" | "not-found" | "method-not-allowed" | "request-timeout" | "conflict" | "holdout-exists" | "rows-known" | "too-large" | "unsupported-media-type" | "range-not-satisfiable" | "bad-upload" | "idempotency-mismatch" | "invalid" | "max-questions" | "unit-undecided" | "rate-limited" | "internal" | "busy" | "holdout-damaged" | "ledger-rolled-back" | "timeout" | "unavailable" | "disk-full";
+  code: "malformed" | "unauthorized" | "budget-exhausted" | "epsilon-exhausted" | "forbidden" | "foreign-origin" | "grant-ended" | "grant-exhausted" | "not-shown" | "not-found" | "method-not-allowed" | "request-timeout" | "conflict" | "holdout-exists" | "released-before" | "rows-known" | "too-large" | "unsupported-media-type" | "range-not-satisfiable" | "bad-upload" | "idempotency-mismatch" | "invalid" | "max-questions" | "unit-undecided" | "rate-limited" | "internal" | "busy" | "holdout-damaged" | "ledger-rolled-back" | "timeout" | "unavailable" | "disk-full";
   /** what happened this time and what can be done */
   detail: string;
   /** each thing that is wrong, in the order of the request */
