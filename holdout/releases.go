@@ -116,8 +116,8 @@ func (s *Service) release(ctx context.Context, p Principal, id string, n NewRele
 	if err != nil {
 		return nil, err
 	}
-	if len(canonical) > release.MaxResultBytes {
-		return nil, &Error{Kind: TooLarge, Pointer: "/columns", Detail: fmt.Sprintf("a request of %d bytes in its one form, at most %d; ask for fewer columns, edges or texts", len(canonical), release.MaxResultBytes)}
+	if len(canonical) > maxRequestBytes {
+		return nil, &Error{Kind: TooLarge, Pointer: "/columns", Detail: fmt.Sprintf("a request of %d bytes in its one form, at most %d; ask for fewer columns, edges or texts", len(canonical), maxRequestBytes)}
 	}
 	query := ledger.HeadText(sha256.Sum256(canonical))
 	if body, err := s.replayRelease(ctx, id, query, false); body != nil || err != nil {
@@ -199,6 +199,9 @@ func (s *Service) release(ctx context.Context, p Principal, id string, n NewRele
 	}
 	return s.record(ctx, id, record)
 }
+
+// maxRequestBytes is of a request in its one form: behind it there is room for the ids of earlier holdouts.
+const maxRequestBytes = ledger.MaxReleaseBytes - ledger.MaxEarlier*(ledger.MaxTextBytes+3)
 
 // aloneReleasing waits until no other release is being made, by any server: else two holdouts of the same rows would each not see what the other is about to spend. All servers ask for the term of the first
 // holdout that there was, which is never forgotten.

@@ -66,3 +66,19 @@ def test_release_async(running: Running, people: holdoutd.Dataset) -> None:
             assert (await ds.releases())["releases"] == [released]
 
     asyncio.run(play())
+
+
+def test_released_before(server: holdoutd.Server) -> None:
+    """Rows that had releases in another holdout are recognised; what is accepted is said for good, with the sum."""
+    rng = np.random.default_rng(77)
+    table = pd.DataFrame({f"x{i}": rng.normal(size=2000) for i in range(6)})
+    first = server.upload(table, name="released once", questions=100, unit="row")
+    first.release(epsilon=2)
+    table.loc[5, "x0"] += 1
+    second = server.upload(table, name="released twice", questions=100, unit="row", overlap="accepted")
+    with pytest.raises(holdoutd.ReleasedBefore, match=first.id) as refused:
+        second.release(epsilon=1)
+    assert [(e["holdout"], e["epsilon"]) for e in refused.value.earlier] == [(first.id, 2)]
+    released = second.release(epsilon=1, earlier_releases="accepted")
+    assert released["known_epsilon"] == 3 and released["earlier_releases"][0]["holdout"] == first.id
+    assert second.releases()["earlier_releases"] == [first.id]
