@@ -280,6 +280,26 @@ func (c *Client) ReportPage(ctx context.Context, id string) (io.ReadCloser, erro
 	return c.open(ctx, holdout(id, "/report.html"))
 }
 
+// Release makes a private release of the training part, or returns the recorded one of the same request. For admins.
+func (c *Client) Release(ctx context.Context, id string, n NewRelease) (r PrivateRelease, err error) {
+	return r, c.post(ctx, holdout(id, "/releases"), n, false, &r)
+}
+
+// Releases lists all releases of a holdout, with what they have spent. For admins.
+func (c *Client) Releases(ctx context.Context, id string) (r PrivateReleases, err error) {
+	for after := int64(0); ; {
+		var page PrivateReleases
+		if err := c.decode(ctx, call{method: http.MethodGet, path: holdout(id, "/releases"), query: url.Values{"after": {strconv.FormatInt(after, 10)}}}, &page); err != nil {
+			return r, err
+		}
+		page.Releases = append(r.Releases, page.Releases...)
+		if after = page.Next; after == 0 {
+			return page, nil
+		}
+		r = page
+	}
+}
+
 // Budget returns what is left.
 func (c *Client) Budget(ctx context.Context, id string) (b Budget, err error) {
 	return b, c.decode(ctx, call{method: http.MethodGet, path: holdout(id, "/budget")}, &b)

@@ -945,6 +945,143 @@ type spending struct {
 	Spenders []Spender `json:"spenders"` // who spent the most first; what a final report closed is nobody's
 }
 
+// NewRelease is what a release is made of.
+type NewRelease struct {
+	Epsilon float64 `json:"epsilon"` // what the release spends; at most six decimals
+
+	// of which columns statistics are released; each part of the release has less of its epsilon the more there are
+	Columns []ColumnRequest `json:"columns,omitempty"`
+
+	// accepted: make the release although releases of other holdouts are of the same rows, or may have been forgotten
+	// with a restore. It says so for good, with the sum that is known: "accepted"
+	EarlierReleases string `json:"earlier_releases,omitempty"`
+
+	// what all releases of the holdout may spend together, for ever; the first release says it, and later ones leave it
+	// out. Default: 3
+	ReleaseEpsilon float64 `json:"release_epsilon,omitempty"`
+
+	// at most so many rows of a unit count, chosen at random; noise grows with it. Default: 1. Left out where units are
+	// rows
+	RowsPerUnit int64 `json:"rows_per_unit,omitempty"`
+}
+
+// ColumnRequest is what is to be released of one column.
+type ColumnRequest struct {
+	Name string `json:"name"` // of the column
+
+	// of a column of numbers, growing: how many rows are below the first, between each two, and from the last on
+	Edges []float64 `json:"edges,omitempty"`
+
+	High *float64 `json:"high,omitempty"` // the upper bound
+
+	// of a column of numbers, with high: the mean and quantiles are released too, of the values moved between these
+	// bounds
+	Low *float64 `json:"low,omitempty"`
+
+	// the ranks of the quantiles, from 0.005 to 0.995, in their order; default: 0.25, 0.5 and 0.75
+	Quantiles []float64 `json:"quantiles,omitempty"`
+
+	Texts []string `json:"texts,omitempty"` // of a column of texts: how many rows have each of them, and how many have another text
+}
+
+// PrivateRelease is a private release of statistics, as it is recorded, the same bytes for ever.
+type PrivateRelease struct {
+	Ledger  LedgerPlace `json:"ledger"`
+	Version int64       `json:"version"`
+	Holdout string      `json:"holdout"` // its id
+	Release string      `json:"release"` // the id of the request
+	Created time.Time   `json:"created"`
+	Epsilon float64     `json:"epsilon"` // what the release has spent
+	Delta   float64     `json:"delta"`   // 0: the protection is pure
+
+	// what is protected: row, a column whose rows with the same value belong together, or day(column)
+	Unit string `json:"unit"`
+
+	// of each interval by itself, and of the shares and counts of one column together. Intervals are about the rows that
+	// count, and about the noise alone
+	Confidence float64 `json:"confidence"`
+
+	Guarantee string          `json:"guarantee"` // what is protected, and from whom, in words
+	Request   json.RawMessage `json:"request"`   // what was asked for, in its one form
+
+	// what this release and all that are known of the same rows have spent together when it was made
+	KnownEpsilon float64 `json:"known_epsilon"`
+
+	Units   Statistic          `json:"units"`   // how many units there are
+	Columns []ColumnStatistics `json:"columns"` // in the order of their names
+
+	// other holdouts whose releases are of the same rows, as they stood when this one was made. Those of other servers,
+	// and of the same people with other rows, nobody knows here
+	EarlierReleases []EarlierRelease `json:"earlier_releases,omitempty"`
+
+	Rows        *Statistic `json:"rows,omitempty"`          // how many rows were kept of them, where several of a unit may be
+	RowsPerUnit int64      `json:"rows_per_unit,omitempty"` // at most so many rows of a unit count; absent where units are rows
+	Warnings    []Warning  `json:"warnings,omitempty"`      // what else adds up to it
+}
+
+// PrivateReleases are the private releases of a holdout, with what they have spent.
+type PrivateReleases struct {
+	Releases       []PrivateRelease `json:"releases"`        // in the order of their creation, each the recorded bytes
+	ReleaseEpsilon float64          `json:"release_epsilon"` // what all releases may spend together; of a holdout without one the default
+	Spent          float64          `json:"spent"`           // what they have spent
+	Left           float64          `json:"left"`            // what is left
+	Made           int64            `json:"made"`            // how many there are
+
+	// other holdouts whose releases are of the same rows: what they have spent adds up, and an admin has accepted it
+	EarlierReleases []string `json:"earlier_releases,omitempty"`
+
+	Next int64 `json:"next,omitempty"` // the parameter after for the next page; absent on the last one
+}
+
+// EarlierRelease is another holdout whose releases are of the same rows.
+type EarlierRelease struct {
+	Holdout string `json:"holdout"` // its id; it may be deleted
+
+	// how many rows at least, rounded up to tenths: of this training part or of the other one, whichever is more
+	Share float64 `json:"share"`
+
+	Epsilon *float64 `json:"epsilon,omitempty"` // what its releases have spent; absent where nobody knows any more
+}
+
+// Statistic is a released number, with an interval for the table's own.
+type Statistic struct {
+	Value float64 `json:"value"` // with its noise, moved into what is possible
+	Low   float64 `json:"low"`   // the lower end of the interval
+	High  float64 `json:"high"`  // its upper end
+}
+
+// ColumnStatistics are what was released of one column.
+type ColumnStatistics struct {
+	Name  string    `json:"name"`
+	Nulls Statistic `json:"nulls"`           // the share of the rows that have no value
+	Cells []Cell    `json:"cells,omitempty"` // the rows in each cell; with the nulls, all rows
+
+	// of the values, those outside of the bounds moved to them; it says nothing where no row has a value
+	Mean *Statistic `json:"mean,omitempty"`
+
+	// of the values, those outside of the bounds moved to them; they say nothing where no row has a value
+	Quantiles []Quantile `json:"quantiles,omitempty"`
+}
+
+// Cell is one cell of a column, with how many rows are in it.
+type Cell struct {
+	Count Statistic `json:"count"`           // how many rows
+	Share Statistic `json:"share"`           // of all rows
+	Bool  *bool     `json:"bool,omitempty"`  // the rows with this value
+	From  *float64  `json:"from,omitempty"`  // the rows with numbers from this one on; absent: with any below to
+	Other bool      `json:"other,omitempty"` // true: the rows with any text that is not declared
+	Text  *string   `json:"text,omitempty"`  // the rows with this text
+	To    *float64  `json:"to,omitempty"`    // and below this one; absent: any
+}
+
+// Quantile is a released quantile.
+type Quantile struct {
+	Rank  float64 `json:"rank"`  // such as 0.5 for the median
+	Value float64 `json:"value"` // with its noise, moved into what is possible
+	Low   float64 `json:"low"`   // the lower end of the interval
+	High  float64 `json:"high"`  // its upper end
+}
+
 // Problem is the body of every error reply (RFC 9457). It may have more members, which are those of its code.
 type Problem struct {
 	Type   string      `json:"type"`             // identifies the class of problem: /problems/ and the code

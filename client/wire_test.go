@@ -168,6 +168,8 @@ func TestCallsAreOperations(t *testing.T) {
 	c.CloseWithReport(ctx, "ho_1", []any{query}, "the end")
 	c.Report(ctx, "ho_1")
 	c.ReportPage(ctx, "ho_1")
+	c.Release(ctx, "ho_1", client.NewRelease{Epsilon: 1, ReleaseEpsilon: 2, RowsPerUnit: 3, Columns: []client.ColumnRequest{{Name: "delay"}}})
+	c.Releases(ctx, "ho_1")
 	c.Budget(ctx, "ho_1")
 	c.Ledger(ctx, "ho_1", new(strings.Builder))
 	c.CreateKey(ctx, "ana", "analyst")

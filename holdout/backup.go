@@ -194,7 +194,7 @@ func (a *archiver) forgotten() error {
 	signs, _ := filepath.Glob(filepath.Join(a.dir, holdoutsDir, "*", lostLedger)) // its only error is a bad pattern
 	for _, sign := range signs {
 		folder := path.Join(holdoutsDir, filepath.Base(filepath.Dir(sign)))
-		for _, name := range []string{lostLedger, markFile, releasedFile} {
+		for _, name := range []string{lostLedger, markFile, releasedFile, releaseMark} {
 			if err := a.copyFile(path.Join(folder, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}

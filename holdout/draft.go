@@ -21,12 +21,13 @@ import (
 
 // Why a table is not created again: the member "reason" of such a refusal.
 const (
-	reasonSame    = "same-settings" // the holdout is there already
-	reasonAsked   = "asked"         // an answer would be about other rows
-	reasonShown   = "shown"         // rows that were shown would be held out
-	reasonDeleted = "deleted"       // after it was shown
-	reasonRetired = "retired"       // its rows were released
-	reasonDamaged = "damaged"       // nobody can say what was shown
+	reasonSame     = "same-settings" // the holdout is there already
+	reasonAsked    = "asked"         // an answer would be about other rows
+	reasonShown    = "shown"         // rows that were shown would be held out
+	reasonDeleted  = "deleted"       // after it was shown
+	reasonRetired  = "retired"       // its rows were released
+	reasonReleased = "released"      // private releases were made of its training part
+	reasonDamaged  = "damaged"       // nobody can say what was shown
 
 	reasonReplaced = "replaced" // of a holdout that is no more: another has its table
 )
@@ -34,11 +35,12 @@ const (
 // existsError is the refusal of a table that has a holdout.
 func existsError(id, reason string) *Error {
 	detail := map[string]string{
-		reasonSame:    "this table was uploaded before with these settings, and its holdout " + id + " is there; use it",
-		reasonAsked:   "this table was uploaded before, and questions were asked of its holdout " + id + ": created again it would hold out rows about which something is known, with a new budget. Go on with that holdout, or upload rows that are not in this table",
-		reasonDeleted: "this table was uploaded before, and something of its holdout " + id + " was shown before it was deleted; created again it would hold out rows that were shown. Upload rows that are not in this table",
-		reasonRetired: "this table was uploaded before, and its holdout " + id + " is retired: its rows were released, and are not held out again. Upload rows that are not in this table",
-		reasonDamaged: "this table was uploaded before, and its holdout " + id + " is damaged or older than it was, so nobody can say what was shown of it; restore the data directory from a backup",
+		reasonSame:     "this table was uploaded before with these settings, and its holdout " + id + " is there; use it",
+		reasonAsked:    "this table was uploaded before, and questions were asked of its holdout " + id + ": created again it would hold out rows about which something is known, with a new budget. Go on with that holdout, or upload rows that are not in this table",
+		reasonDeleted:  "this table was uploaded before, and something of its holdout " + id + " was shown before it was deleted; created again it would hold out rows that were shown. Upload rows that are not in this table",
+		reasonReleased: "this table was uploaded before, and private releases were made of the training part of its holdout " + id + ": created again its rows would have a new budget of epsilon. Go on with that holdout if it is there, or upload rows that are not in this table",
+		reasonRetired:  "this table was uploaded before, and its holdout " + id + " is retired: its rows were released, and are not held out again. Upload rows that are not in this table",
+		reasonDamaged:  "this table was uploaded before, and its holdout " + id + " is damaged or older than it was, so nobody can say what was shown of it; restore the data directory from a backup",
 		reasonShown: "this table was uploaded before, and something of its holdout " + id + " was shown (its training part, an explanation, its chain): other settings of the split would hold out rows that were shown. " +
 			"As nothing was asked, it can be created again with other questions, rounds, tokens, mechanism, label, confidence or name, if the file has its rows in the same order and holdout, check, split, unit, stratify, largest_unit and features, with public features also the label, stay as they are",
 	}[reason]
@@ -88,6 +90,8 @@ func (s *Service) precede(ctx context.Context, id string, set Settings) (*predec
 		return nil, existsError(id, reasonDamaged)
 	case record.Retired:
 		return nil, existsError(id, reasonRetired)
+	case record.Released.Made > 0:
+		return nil, existsError(id, reasonReleased)
 	case spent > 0:
 		return nil, existsError(id, reasonAsked)
 	case old.gone && !old.draft:
@@ -174,8 +178,13 @@ func (c *creation) record(h ledger.Holdout) error {
 	})
 	switch {
 	case errors.Is(err, ledger.ErrAsked):
-		if old, err := s.ledger.Holdout(c.ctx, old.ID); err == nil && old.Retired { // meanwhile
-			return existsError(old.ID, reasonRetired)
+		if old, err := s.ledger.Holdout(c.ctx, old.ID); err == nil { // meanwhile
+			switch {
+			case old.Retired:
+				return existsError(old.ID, reasonRetired)
+			case old.Released.Made > 0:
+				return existsError(old.ID, reasonReleased)
+			}
 		}
 		return existsError(old.ID, reasonAsked)
 	case errors.Is(err, ledger.ErrSettled):

@@ -57,6 +57,10 @@ const (
 	GrantEnded
 	// NotShown is something that the key's grant does not show.
 	NotShown
+	// EpsilonExhausted is a release that would spend more than is left for all releases of the holdout. Members: requested, remaining, release_epsilon.
+	EpsilonExhausted
+	// ReleasedBefore is a release of rows of which others are known, or may have been forgotten. Members: earlier_releases, a list of EarlierRelease, and holdout, the id of the first one; neither where the releases are forgotten.
+	ReleasedBefore
 )
 
 // Error is every error that Service returns on purpose.

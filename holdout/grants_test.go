@@ -347,6 +347,12 @@ var methods = map[string]func(ctx context.Context, s *Service, p Principal, id s
 	"Released": func(ctx context.Context, s *Service, p Principal, id string) (any, error) {
 		return s.Released(ctx, p, id)
 	},
+	"Release": func(ctx context.Context, s *Service, p Principal, id string) (any, error) {
+		return s.Release(ctx, p, id, aRelease(1))
+	},
+	"Releases": func(ctx context.Context, s *Service, p Principal, id string) (any, error) {
+		return s.Releases(ctx, p, id, 0)
+	},
 	"CloseWithReport": func(ctx context.Context, s *Service, p Principal, id string) (any, error) {
 		return s.CloseWithReport(ctx, p, id, batchOf(mean(50)), "", "")
 	},

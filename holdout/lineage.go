@@ -326,7 +326,7 @@ func overlaps(h ledger.Holdout, old, now sketches) (found []Overlap) {
 	switch {
 	case h.Retired: // anybody may have its rows
 		shown += between(holdoutDir, holdoutDir).OfNew
-	case !h.Deleted || spent > 0: // of one that was deleted with nothing asked nothing is known of held-out rows
+	case !h.Deleted || spent > 0 || h.Released.Made > 0: // of one that was deleted with nothing asked nothing is known of held-out rows; after a release its split is not made anew
 		add(heldOutAgain, between(holdoutDir, holdoutDir).OfNew)
 	}
 	add(shownBefore, min(1, shown))

@@ -25,6 +25,8 @@ const (
 	markFile = "spent"
 	// releasedFile is the mark of a retirement: a file of its own, which never changes, because of two servers the slower may put an older mark in the place of a newer one.
 	releasedFile = "released"
+	// releaseMark is the mark of the newest private release: a file of its own, which is written before that is shown, by one server at a time.
+	releaseMark = "epsilon"
 	// maxMarkBytes is more than a mark has.
 	maxMarkBytes = 4096
 	// markEvery is how many entries a mark may lag behind the ledger.
@@ -80,11 +82,13 @@ func readMark(dir string) (mark, error) {
 	if err != nil {
 		return m, err
 	}
-	switch released, err := readMarkFile(dir, releasedFile); {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return m, err
-	case released.Seq > m.Seq:
-		m.Seq, m.Head = released.Seq, released.Head
+	for _, name := range []string{releasedFile, releaseMark} {
+		switch other, err := readMarkFile(dir, name); {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return m, err
+		case other.Seq > m.Seq:
+			m.Seq, m.Head = other.Seq, other.Head
+		}
 	}
 	return m, nil
 }

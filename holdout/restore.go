@@ -150,7 +150,7 @@ func putServerKey(dir string, o RestoreOptions, in bool) error {
 // were compared with their checksums when the backup was made. work is an empty directory for the ledger and small files; no row and no key is written.
 func VerifyBackup(ctx context.Context, work string, r io.Reader) (BackupInfo, []Verification, error) {
 	u := unpacker{dir: work, keep: func(name string) bool {
-		return name == ledgerFile || path.Base(name) == markFile || path.Base(name) == releasedFile
+		return name == ledgerFile || path.Base(name) == markFile || path.Base(name) == releasedFile || path.Base(name) == releaseMark
 	}}
 	if err := u.read(ctx, r); err != nil {
 		return BackupInfo{}, nil, err

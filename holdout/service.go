@@ -117,6 +117,7 @@ type Service struct {
 	ended    bool           // nothing goes on in the background any more
 
 	creating     chan struct{} // full while an upload is decoded and split
+	releasing    chan struct{} // full while a private release is made
 	decodeMemory int64         // bytes of the process that decodes it
 }
 
@@ -130,7 +131,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	}
 	s.turns = turns.New(s.limits.Questions, s.limits.Memory/requestShare)
 	s.processors = turns.Processors(runtime.GOMAXPROCS(0))
-	s.creating = make(chan struct{}, 1)
+	s.creating, s.releasing = make(chan struct{}, 1), make(chan struct{}, 1)
 	s.decodeMemory = decodeMemory(machine.Memory(), s.limits.Memory)
 	var err error
 	if s.pace, err = newPace(o.AnswerTime); err != nil {
@@ -363,6 +364,9 @@ func (s *Service) List(ctx context.Context, p Principal) ([]Card, error) {
 		}
 	}
 	link(cards)
+	for i := range cards {
+		cards[i].addUp(holdouts)
+	}
 	return cards, nil
 }
 
@@ -445,6 +449,13 @@ func (s *Service) Card(ctx context.Context, p Principal, id string) (Card, error
 	}
 	card = s.show(h)
 	card.Budget = &budget
+	if h.Released.Made > 0 {
+		all, err := s.ledger.Holdouts(ctx)
+		if err != nil {
+			return card, s.ledgerError(err)
+		}
+		card.addUp(all)
+	}
 	if card.Retired {
 		card.SucceededBy, err = s.successors(ctx, p, id)
 	}

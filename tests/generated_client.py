@@ -25,6 +25,7 @@ from generated.api.models import get_model, keep_model
 from generated.api.operations import health, metrics, ready, version
 from generated.api.plans import plan
 from generated.api.queries import ask, ask_batch, explain, get_budget, list_answers
+from generated.api.releases import list_releases, make_release
 from generated.api.reports import close_with_report, get_report, get_report_page, plan_report
 from generated.api.simulations import simulate_feature_selection
 from generated.types import File
@@ -211,6 +212,13 @@ late = models.FractionQuery(type_="fraction", of="delay > 15", note="late")
 foreseen = known(call(plan_report, closing.id, client=analyst, body=models.PlanReportBody(queries=[late])))
 assert foreseen.closes == 30 and foreseen.answers[0].half_width > 0, foreseen
 assert call(get_report, closing.id, client=analyst, status=404).code == "not-found"
+wanted = models.NewRelease(epsilon=1, release_epsilon=2, columns=[models.ColumnRequest(name="delay", low=-60, high=180, edges=[0, 15]),
+                                                                  models.ColumnRequest(name="origin", texts=["SFO"])])
+assert call(make_release, closing.id, client=analyst, body=wanted, status=403).code == "forbidden"
+released = known(call(make_release, closing.id, client=admin, body=wanted))
+assert released.columns[0].mean.low <= released.columns[0].mean.value and released.columns[1].cells[1].other and released.ledger.seq == 1, released
+assert [r.to_dict() for r in known(call(list_releases, closing.id, client=admin)).releases] == [released.to_dict()]
+assert call(make_release, closing.id, client=admin, body=models.NewRelease(epsilon=1.5), status=403)["remaining"] == 1
 ending = models.CloseWithReportBody(queries=[late], close=True, title="the end")
 assert call(close_with_report, closing.id, client=analyst, body=ending, status=403).code == "forbidden"
 report = known(call(close_with_report, closing.id, client=admin, body=ending))

@@ -45,6 +45,8 @@ var unrun = map[string]string{
 	"holdoutd bench soak --time 1h --servers 2": "it needs a ledger in a database: TestSoakShared has one",
 	"deploy/secrets.sh":                         "TestDeploymentRuns runs it",
 	"docker compose ":                           "needs containers: TestDeploymentRuns runs its command lines without",
+	"holdoutd release --epsilon 1 ":             "names columns of its own: TestReleaseCommand",
+	"holdoutd release --holdout customers":      "names a holdout of its own: TestReleaseCommand",
 	"make ":                                     "TestREADME asks make for it",
 	"pip install":                               "TestREADME installs the client",
 	"systemctl ":                                "needs systemd",

@@ -62,7 +62,7 @@ func exitCode(err error) int {
 // refusedCode is the exit code of what a server refuses. What only a person can mend, such as a key that was revoked, is 1.
 func refusedCode(p *client.Problem) int {
 	switch p.Code {
-	case "budget-exhausted", "grant-exhausted":
+	case "budget-exhausted", "grant-exhausted", "epsilon-exhausted":
 		return exitExhausted
 	case "max-questions":
 		return exitTooDear

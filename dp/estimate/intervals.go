@@ -42,6 +42,11 @@ func (e Quantiles) Intervals(t Table, ranks []float64, s *noise.Stream) ([]Estim
 		out[i].Value = at(tree.quantile(min(max(rank, extremeRank), 1-extremeRank)))
 	}
 	for i, rank := range ranks {
+		if e.Stop != nil {
+			if err := e.Stop(); err != nil {
+				return nil, err
+			}
+		}
 		edge := tree.edges(rank, beta, e.Population)
 		blur := (math.Abs(e.Low) + math.Abs(e.High)) * 0x1p-49 // of a leaf's edges, by rounding
 		out[i].Low = min(inside(at(float64(edge.leaf(true))/treeLeaves)-blur), out[i].Value)
@@ -62,7 +67,7 @@ type edges struct {
 func (t *quantileTree) edges(rank, beta float64, population bool) edges {
 	e := edges{tree: t, rank: rank, rows: -1, law: law{noise: t.guard.Noise, of: t.of, rank: rank}}
 	if t.guard.PublicRows() {
-		e.rows = float64(len(t.leaves))
+		e.rows = float64(t.rows)
 		if population {
 			e.law.rows = e.rows
 		}

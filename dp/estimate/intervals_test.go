@@ -187,8 +187,15 @@ func TestEndsMissAsOftenAsSaid(t *testing.T) {
 						}
 					}
 				}
-				tree := quantileTree{guard: Guard{c.neighbours, n}, of: c.neighbours.Cells(treeHeight), stream: s, noisy: map[int]float64{}}
-				tree.leaves = append(slices.Repeat([]int{edge - 1}, below), slices.Repeat([]int{edge}, rows-below)...)
+				tree := quantileTree{guard: Guard{c.neighbours, n}, of: c.neighbours.Cells(treeHeight), stream: s, rows: rows, before: make([]int64, treeLeaves+1), noisy: map[int]float64{}}
+				for leaf := range tree.before { // the rows lie in the leaves on either side of the edge
+					switch {
+					case leaf > edge:
+						tree.before[leaf] = rows
+					case leaf == edge:
+						tree.before[leaf] = int64(below)
+					}
+				}
 				e := tree.edges(rank, .5, c.population)
 				if want := .5 / (2 * treeHeight); e.beta > want || e.beta < want*.9-1e-15 {
 					t.Fatalf("an edge may be wrong with %v, not %v", e.beta, want)

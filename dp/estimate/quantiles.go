@@ -3,7 +3,6 @@ package estimate
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/holdoutd/holdoutd/dp/noise"
 	"github.com/holdoutd/holdoutd/dp/unit"
@@ -18,6 +17,8 @@ type Quantiles struct {
 	Confidence float64 // of each interval of Intervals; 0 is DefaultConfidence
 	// Population makes these intervals ones of the quantiles of those from whom the rows were drawn, independently. For the unit Row.
 	Population bool
+	// Stop, if it is not nil, is asked before the work for each rank; its error ends the release.
+	Stop func() error
 }
 
 // The tree: with it a row counts in treeHeight cells.
@@ -65,11 +66,13 @@ func (e Quantiles) tree(t Table, ranks []float64, s *noise.Stream) (quantileTree
 	if err != nil {
 		return quantileTree{}, err
 	}
-	tree := quantileTree{guard: e.Guard, of: of, stream: s, leaves: make([]int, len(values)), noisy: map[int]float64{}}
-	for i, x := range values {
-		tree.leaves[i] = e.leaf(x)
+	tree := quantileTree{guard: e.Guard, of: of, stream: s, rows: len(values), before: make([]int64, treeLeaves+1), noisy: map[int]float64{}}
+	for _, x := range values {
+		tree.before[e.leaf(x)+1]++
 	}
-	slices.Sort(tree.leaves)
+	for leaf := range treeLeaves {
+		tree.before[leaf+1] += tree.before[leaf]
+	}
 	return tree, nil
 }
 
@@ -87,7 +90,8 @@ type quantileTree struct {
 	guard  Guard
 	of     unit.Sensitivity
 	stream *noise.Stream
-	leaves []int           // of the rows, in order
+	rows   int             // how many are kept
+	before []int64         // of each leaf, how many rows are in those before it; of all at the end
 	noisy  map[int]float64 // by level·treeLeaves + place
 }
 
@@ -101,9 +105,7 @@ func (t *quantileTree) count(level, at int) float64 {
 	for range level + 1 {
 		width /= treeBranching
 	}
-	from, _ := slices.BinarySearch(t.leaves, at*width)
-	to, _ := slices.BinarySearch(t.leaves, (at+1)*width)
-	n := float64(t.guard.noisy(int64(to-from), t.of, t.guard.Noise, t.stream))
+	n := float64(t.guard.noisy(t.before[(at+1)*width]-t.before[at*width], t.of, t.guard.Noise, t.stream))
 	t.noisy[key] = n
 	return n
 }

@@ -84,7 +84,7 @@ func NotBegun(ctx context.Context) error {
 
 // IsAnswer tells an answer of the ledger to its caller from a failure of what it is kept in.
 func IsAnswer(err error) bool {
-	for _, e := range []error{ErrNotFound, ErrExists, ErrInvalid, ErrIdempotencyMismatch, ErrDeleted, ErrAsked, ErrSettled, ErrCorrupt} {
+	for _, e := range []error{ErrNotFound, ErrExists, ErrInvalid, ErrIdempotencyMismatch, ErrDeleted, ErrAsked, ErrSettled, ErrEpsilon, ErrCorrupt} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -17,6 +17,7 @@ const recorded = "../testdata/golden*/exports/*.jsonl"
 type nothing struct{}
 
 func (nothing) Answer(string) ([]byte, error)                            { return nil, nil }
+func (nothing) Released(string) (bool, error)                            { return false, nil }
 func (nothing) Voided(string, time.Time) (bool, error)                   { return false, nil }
 func (nothing) Idempotency(_, _ string) (_ Idempotency, _ bool, _ error) { return }
 

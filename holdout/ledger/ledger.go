@@ -28,7 +28,7 @@ type Ledger interface {
 	CreateHoldout(ctx context.Context, h Holdout, idem *Idempotency) error
 	// ReplaceHoldout records a holdout in the place of another one of the same table, of which nothing was asked, and deletes that one, in
 	// one write: what is durable is either the old one, whole, or the new one. h.Digest must be the old one's Successor. It fails with ErrNotFound if there is no
-	// such holdout, with ErrAsked if its chain has an answer, a void or a retirement, with ErrSettled if old.Draft is set and it is a draft no more, and as
+	// such holdout, with ErrAsked if its chain has an answer, a void, a release or a retirement, with ErrSettled if old.Draft is set and it is a draft no more, and as
 	// CreateHoldout does: with *ExistsError if it was replaced already. One that was deleted as a draft can be replaced, too.
 	ReplaceHoldout(ctx context.Context, old Replaced, h Holdout, idem *Idempotency) error
 	// SettleHoldout ends a holdout's being a draft, for good: who calls it is about to show what its parts hold. Settling again
@@ -96,6 +96,11 @@ type Ledger interface {
 	Grants(ctx context.Context, holdout string) ([]Grant, error)
 	// RevokeGrant takes a grant's rights away for good, and with them those of all grants below it ([Grants.Chain]). Revoking again does nothing; an unknown id is ErrNotFound.
 	RevokeGrant(ctx context.Context, id string) error
+	// Releases returns the releases of a holdout with a seq above after in the order of the chain, at most limit, also of one that was deleted since. An unknown holdout is ErrNotFound, and an entry that is not
+	// what the chain says is ErrCorrupt.
+	Releases(ctx context.Context, id string, after int64, limit int) ([]Entry, error)
+	// ReleaseOf returns the release of a request by its id; ok is false if there is none. Errors are those of Releases.
+	ReleaseOf(ctx context.Context, id, query string) (e Entry, ok bool, err error)
 	// Debits returns what the answers and voids of a holdout with a seq above after debited, by who asked first, and the seq of the last of them, or after where there are none: all of one
 	// moment. An unknown holdout has none.
 	Debits(ctx context.Context, id string, after int64) (by map[string]Meters, last int64, err error)

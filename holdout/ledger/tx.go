@@ -11,16 +11,17 @@ import (
 
 // Books are where a holdout stands: what changes with every update.
 type Books struct {
-	ID      string
-	Limits  Meters
-	Spent   Meters // names the meters of Limits
-	Seq     int64  // of the last entry
-	Head    [32]byte
-	State   []byte // the mechanism's
-	Deleted bool
-	Closed  bool  // there is a closing
-	Retired bool  // there is a retirement
-	Term    int64 // of the server that has the holdout to itself, or had it last; 0 where a ledger has one server ([Shared])
+	ID       string
+	Limits   Meters
+	Spent    Meters // names the meters of Limits
+	Seq      int64  // of the last entry
+	Head     [32]byte
+	State    []byte // the mechanism's
+	Deleted  bool
+	Closed   bool     // there is a closing
+	Retired  bool     // there is a retirement
+	Released Epsilons // what private releases have spent
+	Term     int64    // of the server that has the holdout to itself, or had it last; 0 where a ledger has one server ([Shared])
 }
 
 // Recorded looks up what was recorded of a holdout before an update: by earlier commits, and by what is ahead of it in
@@ -30,6 +31,8 @@ type Recorded interface {
 	Answer(query string) (body []byte, err error)
 	// Voided reports whether there is a void of a query with this time.
 	Voided(query string, at time.Time) (bool, error)
+	// Released reports whether there is a release of a request.
+	Released(query string) (bool, error)
 	// Idempotency returns what a key was used for; ok is false if it was not.
 	Idempotency(principal, key string) (i Idempotency, ok bool, err error)
 }

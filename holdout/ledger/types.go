@@ -47,6 +47,9 @@ type Holdout struct {
 	// Retired says that the chain has a retirement: nothing is asked any more, and the rows may be had. It stays when the holdout is deleted.
 	Retired bool
 
+	// Released is what private releases of the training part have spent. It stays when the holdout is deleted.
+	Released Epsilons
+
 	// Draft says that nothing of its parts was shown yet: no row, and nothing that depends on one. It begins so, and SettleHoldout ends it.
 	Draft bool
 
@@ -60,7 +63,7 @@ func (h *Holdout) Check() error {
 	switch {
 	case h.Deleted || h.Closed || h.Retired:
 		return invalid("a holdout is not created deleted, closed or retired")
-	case len(h.Spent) > 0:
+	case len(h.Spent) > 0 || h.Released.Made > 0:
 		return invalid("a holdout is created with nothing spent")
 	case len(h.Public) > MaxPublicBytes || len(h.Secret) > MaxSecretBytes || len(h.State) > MaxStateBytes:
 		return invalid("public, secret and state of %d, %d and %d bytes, at most %d, %d and %d",
@@ -153,6 +156,7 @@ const (
 	KindGenesis = "genesis" // seq 0: the public facts of the holdout
 	KindAnswer  = "answer"
 	KindVoid    = "void"    // a question that failed after rows had been read: debited, and not answered
+	KindRelease = "release" // a private release of the training part: it debits no meter
 	KindClosed  = "closed"  // the end of a holdout's questions: it debits all that is left, and none but a retirement and a deletion follow
 	KindRetired = "retired" // the end of a holdout's secrecy: it debits all that is left, none but a deletion follows, and the rows may be had
 	KindDeleted = "deleted" // the last entry of a deleted holdout
@@ -218,6 +222,9 @@ type Report struct {
 	Deleted bool   `json:"deleted,omitempty"`
 	Closed  bool   `json:"closed,omitempty"`  // its questions have ended
 	Retired bool   `json:"retired,omitempty"` // so has the secrecy of its rows
+
+	Releases int64   `json:"releases,omitempty"` // private releases of the training part
+	Epsilon  float64 `json:"epsilon,omitempty"`  // what they have spent
 
 	Public string `json:"-"` // the holdout's public facts, which the genesis entry commits to
 }

@@ -16,19 +16,21 @@ const maxLine = 6*(MaxCoreBytes+MaxCanonicalBytes+MaxPublicBytes) + 1<<16
 
 // verifier recomputes one holdout's chain and books.
 type verifier struct {
-	holdout *Holdout
-	prev    digest
-	next    int64
-	spent   Meters
-	queries map[digest]int64 // seq of the answer, by the hash of the query's id
-	voids   int64
-	closed  bool
-	retired bool
-	deleted bool
+	holdout  *Holdout
+	prev     digest
+	next     int64
+	spent    Meters
+	queries  map[digest]int64 // seq of the answer, by the hash of the query's id
+	voids    int64
+	epsilons Epsilons
+	releases map[digest]int64 // seq of the release, by the hash of the request's id
+	closed   bool
+	retired  bool
+	deleted  bool
 }
 
 func newVerifier(h *Holdout) *verifier {
-	return &verifier{holdout: h, spent: h.Limits.none(), queries: map[digest]int64{}}
+	return &verifier{holdout: h, spent: h.Limits.none(), queries: map[digest]int64{}, releases: map[digest]int64{}}
 }
 
 // add checks the next entry. The error is nil if there is nothing wrong with it.
@@ -92,7 +94,7 @@ func (v *verifier) debit(e *Entry) (reason string) {
 			return "spent is not what was spent before plus this debit"
 		case (e.Kind == KindClosed || e.Kind == KindRetired) && amount != left:
 			return "a closing and a retirement debit all that is left"
-		case amount != 0 && (e.Kind == KindGenesis || e.Kind == KindDeleted):
+		case amount != 0 && (e.Kind == KindGenesis || e.Kind == KindRelease || e.Kind == KindDeleted):
 			return "only answers, voids, closings and retirements cost"
 		}
 	}
@@ -104,8 +106,8 @@ func (v *verifier) meaning(e *Entry, core []byte) (reason string) {
 	if (e.Kind == KindGenesis) != (e.Seq == 0) {
 		return "the genesis entry is the first, and no other"
 	}
-	if e.Kind != KindAnswer && e.Kind != KindVoid && (e.Query != "" || len(e.Canonical) != 0) {
-		return "only answers and voids have a query"
+	if e.Kind != KindAnswer && e.Kind != KindVoid && e.Kind != KindRelease && (e.Query != "" || len(e.Canonical) != 0) {
+		return "only answers, voids and releases have a query"
 	}
 	switch e.Kind {
 	case KindGenesis:
@@ -126,6 +128,19 @@ func (v *verifier) meaning(e *Entry, core []byte) (reason string) {
 			return "a void without a query"
 		}
 		v.voids++
+	case KindRelease:
+		if e.Query == "" {
+			return "a release without an id"
+		}
+		key := sha256.Sum256([]byte(e.Query))
+		if first, ok := v.releases[key]; ok {
+			return fmt.Sprintf("request %s was released at seq %d", short(e.Query), first)
+		}
+		epsilons, err := v.epsilons.with(e.Canonical)
+		if err != nil {
+			return err.Error()
+		}
+		v.epsilons, v.releases[key] = epsilons, e.Seq
 	case KindClosed:
 		v.closed = true
 	case KindRetired:
@@ -145,7 +160,7 @@ func (v *verifier) meaning(e *Entry, core []byte) (reason string) {
 func (v *verifier) end(entries int64, head digest) (Report, error) {
 	h := v.holdout
 	report := Report{Holdout: h.ID, Entries: v.next, Answers: int64(len(v.queries)), Voids: v.voids, Spent: v.spent,
-		Limits: h.Limits, Head: HeadText(v.prev), Deleted: v.deleted, Closed: v.closed, Retired: v.retired, Public: string(h.Public)}
+		Limits: h.Limits, Head: HeadText(v.prev), Deleted: v.deleted, Closed: v.closed, Retired: v.retired, Releases: v.epsilons.Made, Epsilon: float64(v.epsilons.Spent) / 1e6, Public: string(h.Public)}
 	switch {
 	case v.next != entries:
 		return report, wrong("the chain has %d entries, not %d", v.next, entries)
@@ -181,6 +196,9 @@ func (c *Chain) Verify(each ...Each) (Report, error) {
 		}
 	}
 	report, err := v.end(c.Seq+1, c.Head)
+	if err == nil && v.epsilons.Text() != c.Holdout.Released.Text() {
+		err = wrong("the books say of releases %q, the chain %q", c.Holdout.Released.Text(), v.epsilons.Text())
+	}
 	if err != nil {
 		return Report{}, located(err, c.Holdout.ID, 0, -1)
 	}

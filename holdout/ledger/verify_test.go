@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 // TestForgedChains are chains whose hashes are right and whose books are not: what a dishonest server could write.
@@ -97,6 +98,48 @@ func TestClosedChain(t *testing.T) {
 		}
 		if err == nil && !v.closed {
 			t.Errorf("a closing %s does not close", name)
+		}
+	}
+}
+
+// TestReleasedChain: releases debit no meter, spend no more than the first one's limit, and are made once; a chain that says otherwise is refused. What is hashed of one is frozen.
+func TestReleasedChain(t *testing.T) {
+	h := Holdout{ID: "ho_1", Created: time.Unix(5, 0).UTC(), Public: []byte("{}"), Limits: Meters{"questions": 3}}
+	for name, change := range map[string]func(*Entry){
+		"":                      nil,
+		"that costs a question": func(e *Entry) { e.Debit, e.Spent = Meters{"questions": 1}, Meters{"questions": 1} },
+		"without an id":         func(e *Entry) { e.Query = "" },
+		"that was made before":  func(e *Entry) { e.Query = "sha256:1" },
+		"of more than is left":  func(e *Entry) { e.Canonical = []byte(`{"epsilon":0.600001,"release_epsilon":1}`) },
+		"under another limit":   func(e *Entry) { e.Canonical = []byte(`{"epsilon":0.6,"release_epsilon":2}`) },
+		"of no epsilon":         func(e *Entry) { e.Canonical = []byte(`{"release_epsilon":1}`) },
+		"after a closing":       nil,
+	} {
+		v := newVerifier(&h)
+		made := func(seq int64, epsilon string) Entry {
+			return Entry{Version: EntryVersion, Seq: seq, Kind: KindRelease, Time: time.Unix(6, 0).UTC(), Query: fmt.Sprint("sha256:", seq), Principal: "key_admin",
+				Canonical: []byte(`{"epsilon":` + epsilon + `,"release_epsilon":1}`), Debit: Meters{"questions": 0}, Spent: Meters{"questions": 0}}
+		}
+		chain := []Entry{h.Genesis(), made(1, "0.4"), made(2, "0.6")}
+		if name == "after a closing" {
+			chain = []Entry{h.Genesis(), made(1, "0.4"), {Version: EntryVersion, Seq: 2, Kind: KindClosed, Debit: Meters{"questions": 3}, Spent: Meters{"questions": 3}}, made(3, "0.6")}
+			chain[3].Spent = Meters{"questions": 3}
+		} else if change != nil {
+			change(&chain[2])
+		}
+		var err error
+		for i := 0; i < len(chain) && err == nil; i++ {
+			if i > 0 {
+				chain[i].seal(v.prev, []byte(`{"released":true}`))
+			}
+			err = v.add(&chain[i])
+		}
+		if (name == "") != (err == nil) {
+			t.Errorf("a release %s: %v", name, err)
+		}
+		const frozen = "sha256:0e5620636bfa7e9ba2912723e8cb177a0eb8273426ef971677be0a6c2d92f047"
+		if name == "" && (HeadText(v.prev) != frozen || v.epsilons.Made != 2 || v.epsilons.Spent != 1e6) {
+			t.Errorf("head %s, %d releases, %d spent", HeadText(v.prev), v.epsilons.Made, v.epsilons.Spent)
 		}
 	}
 }

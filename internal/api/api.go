@@ -97,6 +97,7 @@ func New(service *holdout.Service, o Options) *API {
 	a.registerModels()
 	a.registerKeys()
 	a.registerGrants()
+	a.registerReleases()
 	a.registerMCP()
 	a.registerOperations()
 	a.registerSimulations()

@@ -67,6 +67,16 @@ var components = map[string]string{
 	"Watched":       "an expression of a query whose values may count as others than a reader takes them for, with the shares of the training part",
 	"Warning":       "something that the owner should know",
 
+	"Cell":             "one cell of a column, with how many rows are in it",
+	"ColumnRequest":    "what is to be released of one column",
+	"ColumnStatistics": "what was released of one column",
+	"Statistic":        "a released number, with an interval for the table's own",
+	"NewRelease":       "what a release is made of",
+	"PrivateRelease":   "a private release of statistics, as it is recorded, the same bytes for ever",
+	"EarlierRelease":   "another holdout whose releases are of the same rows",
+	"PrivateReleases":  "the private releases of a holdout, with what they have spent",
+	"Quantile":         "a released quantile",
+
 	"Workload": "what a list of questions costs under each mechanism, and how wide its intervals are in its own units",
 
 	"WorkloadItem": "one kind of question of a workload",

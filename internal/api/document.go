@@ -37,6 +37,7 @@ func (a *API) config() huma.Config {
 				{Name: "holdouts", Description: "Secret tables with one mechanism, one guarantee and one budget each"},
 				{Name: "queries", Description: "Questions and answers"},
 				{Name: "reports", Description: "The final report, which closes a holdout"},
+				{Name: "releases", Description: "Private statistics of the training part, for people without a key"},
 				{Name: "models", Description: "Models that questions name"},
 				{Name: "plans", Description: "What could be promised, before there is a holdout"},
 				{Name: "agents", Description: "The same questions and answers by the Model Context Protocol"},
@@ -132,6 +133,17 @@ type (
 		session.Answer
 		holdout.Shown
 		Ledger LedgerPlace `json:"ledger"`
+	}
+	// PrivateRelease is the recorded form of a release. Its bytes never change.
+	PrivateRelease struct {
+		holdout.Released
+		Ledger LedgerPlace `json:"ledger"`
+	}
+	// PrivateReleases is holdout.Releases as it is sent.
+	PrivateReleases struct {
+		holdout.ReleaseAccount
+		Releases []PrivateRelease `json:"releases" doc:"in the order of their creation, each the recorded bytes"`
+		Next     int64            `json:"next,omitempty" doc:"the parameter after for the next page; absent on the last one"`
 	}
 	LedgerPlace struct {
 		Seq  int64  `json:"seq" doc:"the answer's place in the holdout's chain"`

@@ -260,7 +260,7 @@ func TestEveryClassIsProvoked(t *testing.T) {
 		"unit-undecided": "TestUnitUndecided", "internal": "TestProblems", "range-not-satisfiable": "TestProblems", "request-timeout": "TestSlowBody", "rate-limited": "TestRateLimit", "busy": "TestBusy", "foreign-origin": "TestAgentsNeedAKey",
 		"unavailable": "TestServiceErrors", "conflict": "TestServiceErrors", "timeout": "TestServiceErrors",
 		"holdout-damaged": "TestServiceErrors", "ledger-rolled-back": "TestServiceErrors", "disk-full": "TestServiceErrors",
-		"grant-exhausted": "TestServiceErrors", "grant-ended": "TestServiceErrors", "not-shown": "TestServiceErrors",
+		"grant-exhausted": "TestServiceErrors", "epsilon-exhausted": "TestServiceErrors", "released-before": "TestServiceErrors", "grant-ended": "TestServiceErrors", "not-shown": "TestServiceErrors",
 	}
 	for _, c := range allClasses() {
 		if provoked[c.code] == "" {
@@ -294,6 +294,8 @@ func TestServiceErrors(t *testing.T) {
 		{&holdout.Error{Kind: holdout.GrantExhausted, Detail: "none left"}, 403, "grant-exhausted"},
 		{&holdout.Error{Kind: holdout.GrantEnded, Detail: "over"}, 403, "grant-ended"},
 		{&holdout.Error{Kind: holdout.NotShown, Detail: "no"}, 403, "not-shown"},
+		{&holdout.Error{Kind: holdout.EpsilonExhausted, Detail: "none left"}, 403, "epsilon-exhausted"},
+		{&holdout.Error{Kind: holdout.ReleasedBefore, Detail: "of the same rows"}, 409, "released-before"},
 		{cause, 500, "internal"},
 		{http.ErrHandlerTimeout, 500, "internal"},
 		{contextDeadline(t), 503, "timeout"},

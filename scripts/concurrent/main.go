@@ -46,6 +46,7 @@ var quiet = map[string]string{
 	"queries":                     "tests/statements' TestEveryTypeAtOnce has the engine's goroutines evaluate every type of query",
 	"queries/internal/celoracle":  "tests compare with it",
 	"queries/internal/randomtree": "tests draw from it",
+	"holdout/release":             "it reads a table in one goroutine",
 	"session":                     "holdout, which calls it, is under the detector",
 	"session/workload":            "it asks one question after another of a session",
 	"internal/gate":               "it asks one question after another of a server",

@@ -75,6 +75,8 @@ func Run(t *testing.T, empty func(t testing.TB) Store) {
 		{"GrantsAreNested", grantsAreNested},
 		{"GrantsAreMadeOnce", grantsAreMadeOnce},
 		{"DebitsAreTheChains", debitsAreTheChains},
+		{"Releases", releases},
+		{"ReleasesArePaid", releasesArePaid},
 		{"WrongKeyAndReplayOnly", wrongKeyAndReplayOnly},
 		{"MustExist", mustExist},
 		{"Model", model},

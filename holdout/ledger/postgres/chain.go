@@ -57,7 +57,7 @@ func scanRow(from pgx.Row) (r row, err error) {
 		return r, err
 	}
 	return row{number: b.number, seq: b.Seq, head: b.Head, Holdout: ledger.Holdout{ID: b.ID, Created: time.Unix(0, created).UTC(), Digest: [32]byte(digest), Public: public,
-		Limits: b.Limits, Spent: b.Spent, Deleted: b.Deleted}}, nil
+		Limits: b.Limits, Spent: b.Spent, Released: b.Released, Deleted: b.Deleted}}, nil
 }
 
 // chain is the holdout's history up to last, read page by page.

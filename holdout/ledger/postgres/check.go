@@ -76,6 +76,13 @@ func (l *Ledger) checkHoldout(ctx context.Context, number int64) (reason string,
 	if len(last) == 0 || last[len(last)-1].Seq != row.seq {
 		return fmt.Sprintf("the books end at seq %d, the chain elsewhere", row.seq), nil
 	}
+	var made int64
+	if err := tx.QueryRow(ctx, "SELECT count(*) FROM entries WHERE kind = 'release' AND holdout = $1", number).Scan(&made); err != nil {
+		return "", wrapRead(err)
+	}
+	if made != row.Released.Made {
+		return fmt.Sprintf("the books have %d releases, the chain %d", row.Released.Made, made), nil
+	}
 	e := &last[len(last)-1]
 	switch {
 	case e.Head != row.head:

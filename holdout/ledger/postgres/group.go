@@ -87,18 +87,19 @@ const isEnded = "EXISTS (SELECT 1 FROM entries e WHERE e.holdout = number AND e.
 	"EXISTS (SELECT 1 FROM entries e WHERE e.holdout = number AND e.kind = 'retired')"
 
 // bookColumns are what bookScan takes, of books joined with their holdout: also the meters, in the same statement, so that all is of one moment.
-const bookColumns = `number, seq, head, deleted, term, ` + isEnded + `,
+const bookColumns = `number, seq, head, deleted, term, ` + isEnded + `, released,
 	(SELECT json_object_agg(name, cap) FROM meters m WHERE m.holdout = number)::text,
 	(SELECT json_object_agg(name, spent) FROM meters m WHERE m.holdout = number)::text`
 
 // bookScan takes what bookColumns selects.
 type bookScan struct {
 	head          []byte
+	released      string
 	limits, spent *string
 }
 
 func (s *bookScan) into(b *books) []any {
-	return []any{&b.number, &b.Seq, &s.head, &b.Deleted, &b.Term, &b.Closed, &b.Retired, &s.limits, &s.spent}
+	return []any{&b.number, &b.Seq, &s.head, &b.Deleted, &b.Term, &b.Closed, &b.Retired, &s.released, &s.limits, &s.spent}
 }
 
 // finish fills what could not be scanned at once.
@@ -109,6 +110,9 @@ func (s *bookScan) finish(b *books) error {
 	var err error
 	if b.Limits, b.Spent, err = scanMeters(s.limits, s.spent); err != nil {
 		return &ledger.CorruptError{Holdout: b.ID, Seq: -1, Reason: "meters", Err: err}
+	}
+	if b.Released, err = ledger.ParseEpsilons(s.released); err != nil {
+		return &ledger.CorruptError{Holdout: b.ID, Seq: -1, Reason: "the account of releases", Err: err}
 	}
 	return nil
 }
@@ -226,6 +230,17 @@ func (r *recorded) Voided(query string, at time.Time) (found bool, err error) {
 	return found, r.fail(err)
 }
 
+// Released implements ledger.Recorded. Where another server has recorded one behind the believed books, the commit says that they are not the newest.
+func (r *recorded) Released(query string) (known bool, err error) {
+	for i := range r.group.entries {
+		if e := &r.group.entries[i]; e.Kind == ledger.KindRelease && e.Query == query {
+			return true, nil
+		}
+	}
+	err = r.group.l.readers.QueryRow(r.ctx, "SELECT EXISTS (SELECT 1 FROM entries WHERE holdout = $1 AND query = $2 AND kind = 'release')", r.group.before.number, query).Scan(&known)
+	return known, r.fail(err)
+}
+
 // Idempotency implements ledger.Recorded. Whether a key is another request's the commit says.
 func (r *recorded) Idempotency(principal, key string) (i ledger.Idempotency, ok bool, err error) {
 	if i, ok := r.group.uses[idemKey{principal, key}]; ok {
@@ -265,8 +280,11 @@ func scanIdempotency(row pgx.Row, principal, key string) (i ledger.Idempotency, 
 	return i, true, nil
 }
 
-// recordText is the one statement of a commit.
-const recordText = "SELECT record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)"
+// recordText is the one statement of a commit, and releasedText that of one with a release.
+const (
+	recordText   = "SELECT record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)"
+	releasedText = "SELECT record_released($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)"
+)
 
 // send makes the group durable in one statement, or says that its books are not what the database has. Where it changes nothing, it looks whether they are.
 func (g *group) send(ctx context.Context) (stands bool, err error) {
@@ -283,7 +301,11 @@ func (g *group) send(ctx context.Context) (stands bool, err error) {
 		return false, err
 	}
 	args := append([]any{b.number, b.Seq, b.Term, state}, g.meters()...)
-	args = append(append(args, g.columns()...), g.keyUses()...)
+	args = append(append(append(args, g.columns()...), g.keyUses()...), time.Now().UnixNano())
+	statement := recordText
+	if released := g.after.Released.Text(); released != b.Released.Text() {
+		statement, args = releasedText, append(args, released)
+	}
 	if err := g.l.step(ledger.StepCommit); err != nil {
 		return false, err
 	}
@@ -292,7 +314,7 @@ func (g *group) send(ctx context.Context) (stands bool, err error) {
 		return false, err
 	}
 	defer conn.Release()
-	if err := conn.QueryRow(ctx, recordText, append(args, time.Now().UnixNano())...).Scan(&stands); err != nil || !stands {
+	if err := conn.QueryRow(ctx, statement, args...).Scan(&stands); err != nil || !stands {
 		return false, err
 	}
 	if err := waited(conn.Conn()); err != nil {

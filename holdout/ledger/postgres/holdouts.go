@@ -63,7 +63,7 @@ func (l *Ledger) makeRoom(ctx context.Context, tx pgx.Tx, old ledger.Replaced, s
 	}
 	var digest []byte
 	var asked, draft bool
-	err = tx.QueryRow(ctx, `SELECT digest, EXISTS (SELECT 1 FROM entries WHERE holdout = number AND kind IN ('answer', 'void', 'retired')), draft FROM holdouts WHERE number = $1`, b.number).
+	err = tx.QueryRow(ctx, `SELECT digest, EXISTS (SELECT 1 FROM entries WHERE holdout = number AND kind IN ('answer', 'void', 'release', 'retired')), draft FROM holdouts WHERE number = $1`, b.number).
 		Scan(&digest, &asked, &draft)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (l *Ledger) HoldoutByDigest(ctx context.Context, digest [32]byte) (id strin
 }
 
 func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) ([]ledger.Holdout, error) {
-	return readAll(ctx, l.readers, l.scanHoldout, `SELECT id, created, digest, public, secret, state, coalesce(seq, 0), coalesce(deleted, false), `+isEnded+`, draft,
+	return readAll(ctx, l.readers, l.scanHoldout, `SELECT id, created, digest, public, secret, state, coalesce(seq, 0), coalesce(deleted, false), `+isEnded+`, draft, coalesce(released, ''),
 		(SELECT json_object_agg(name, cap) FROM meters m WHERE m.holdout = number)::text,
 		(SELECT json_object_agg(name, spent) FROM meters m WHERE m.holdout = number)::text
 		FROM holdouts LEFT JOIN books ON holdout = number `+which, args...)
@@ -171,7 +171,8 @@ func (l *Ledger) scanHoldout(row pgx.Row) (h ledger.Holdout, err error) {
 	var created, seq int64
 	var digest, public, secret, state []byte
 	var limits, spent *string
-	if err := row.Scan(&h.ID, &created, &digest, &public, &secret, &state, &seq, &h.Deleted, &h.Closed, &h.Retired, &h.Draft, &limits, &spent); err != nil {
+	var released string
+	if err := row.Scan(&h.ID, &created, &digest, &public, &secret, &state, &seq, &h.Deleted, &h.Closed, &h.Retired, &h.Draft, &released, &limits, &spent); err != nil {
 		return h, err
 	}
 	h.Created, h.Public = time.Unix(0, created).UTC(), public
@@ -179,6 +180,9 @@ func (l *Ledger) scanHoldout(row pgx.Row) (h ledger.Holdout, err error) {
 	h.Damage = l.damageOf(h.ID)
 	if h.Limits, h.Spent, err = scanMeters(limits, spent); err != nil {
 		h.Damage = &ledger.CorruptError{Holdout: h.ID, Seq: -1, Reason: "meters", Err: err}
+	}
+	if h.Released, err = ledger.ParseEpsilons(released); err != nil {
+		h.Damage = &ledger.CorruptError{Holdout: h.ID, Seq: -1, Reason: "the account of releases", Err: err}
 	}
 	if !l.replayOnly {
 		if h.Secret, err = l.sealer.Open(secret, ledger.SecretOf(h.ID)); err != nil {

@@ -175,14 +175,27 @@ func TestRole(t *testing.T) {
 	if err := l.Try(pgtest.Servers, "SELECT count(*) FROM entries"); err != nil {
 		t.Errorf("a server's role cannot read: %v", err)
 	}
+	err := opened.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error {
+		_, err := tx.Release(ledger.Release{Query: "sha256:r", Canonical: []byte(`{"epsilon":1,"release_epsilon":3}`), Principal: "p", Core: []byte(`{"released":true}`)})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, account := range []string{"", `{"spent":1,"limit":3000000,"made":1}`, `{"spent":1000000,"limit":9000000,"made":1}`} {
+		statement := "SELECT record_released(1, 2, 0, NULL, '{questions}', '{1}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', 0, '" + account + "')"
+		if err := l.Try(pgtest.Servers, statement); !denied(err) {
+			t.Errorf("a server's role gives epsilon back: %q: %v", account, err)
+		}
+	}
 	// The second belt holds for the owner, too.
-	for _, statement := range []string{"UPDATE entries SET body = 'x'", "DELETE FROM entries", "TRUNCATE entries CASCADE", "UPDATE meters SET spent = 0", "DELETE FROM meters", "UPDATE books SET seq = 0", "DELETE FROM books", "DELETE FROM keys", "DELETE FROM grants", "UPDATE grants SET limits = '{\"questions\":99}'", "UPDATE grants SET revoked = false",
+	for _, statement := range []string{"UPDATE entries SET body = 'x'", "DELETE FROM entries", "TRUNCATE entries CASCADE", "UPDATE meters SET spent = 0", "DELETE FROM meters", "UPDATE books SET seq = 0", "DELETE FROM books", "UPDATE books SET released = ''", `UPDATE books SET released = '{"spent":1,"limit":3000000,"made":1}'`, `UPDATE books SET released = '{"spent":1000000,"limit":9000000,"made":1}'`, "DELETE FROM keys", "DELETE FROM grants", "UPDATE grants SET limits = '{\"questions\":99}'", "UPDATE grants SET revoked = false",
 		"UPDATE holdouts SET public = ''", "DELETE FROM holdouts", "INSERT INTO meters VALUES (1, 'more', 5, 0)"} {
 		if err := l.Try("keeper", statement); !denied(err) {
 			t.Errorf("the owner can do: %s: %v", statement, err)
 		}
 	}
-	if r := verify(t, l)["ho_1"]; r.Spent["questions"] != 1 || r.Entries != 2 {
+	if r := verify(t, l)["ho_1"]; r.Spent["questions"] != 1 || r.Entries != 3 || r.Epsilon != 1 {
 		t.Errorf("after all that: %+v", r)
 	}
 }

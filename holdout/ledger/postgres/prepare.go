@@ -19,12 +19,12 @@ import (
 var migrations embed.FS
 
 // schemaVersion is the number of the newest migration.
-const schemaVersion = 4
+const schemaVersion = 5
 
 // tables are all of the ledger's, and functions are what servers may execute.
 var (
 	tables    = []string{"meta", "holdouts", "books", "meters", "entries", "notes", "idempotency", "keys", "grants"}
-	functions = []string{"record", "use_keys", "serialize", "create_holdout", "end_holdout", "settle_holdout", "begin_ledger", "probe", "create_key", "bind_key", "revoke_key", "create_grant", "revoke_grant", "take", "release", "add_files", "sweep_files"}
+	functions = []string{"record", "record_released", "use_keys", "serialize", "create_holdout", "end_holdout", "settle_holdout", "begin_ledger", "probe", "create_key", "bind_key", "revoke_key", "create_grant", "revoke_grant", "take", "release", "add_files", "sweep_files"}
 )
 
 // Prepare makes the tables of a ledger, or brings them up to date, and gives a role what a server needs, and nothing more. It is for the owner of the database, whose
@@ -196,4 +196,4 @@ func (a address) checkTables(ctx context.Context, db rower) error {
 }
 
 // triggers are those of the newest schema.
-const triggers = 13
+const triggers = 14

@@ -76,6 +76,32 @@ func (l *Ledger) only(ctx context.Context, id, kind string) (e ledger.Entry, ok 
 	return e, err == nil, wrapRead(err)
 }
 
+// Releases implements ledger.Ledger.
+func (l *Ledger) Releases(ctx context.Context, id string, after int64, limit int) ([]ledger.Entry, error) {
+	return l.releases(ctx, id, "AND e.seq > ? ORDER BY e.seq LIMIT ?", after, limit)
+}
+
+// ReleaseOf implements ledger.Ledger.
+func (l *Ledger) ReleaseOf(ctx context.Context, id, query string) (e ledger.Entry, ok bool, err error) {
+	found, err := l.releases(ctx, id, "AND e.query = ?", query)
+	if err != nil || len(found) == 0 {
+		return e, false, err
+	}
+	return found[0], true, nil
+}
+
+func (l *Ledger) releases(ctx context.Context, id, which string, args ...any) (releases []ledger.Entry, err error) {
+	if err := l.ours(); err != nil {
+		return nil, err
+	}
+	defer func() { l.distrust(err) }()
+	number, last, err := l.end(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(ctx, l.readers, scanChained, chainedEntries+"WHERE e.kind = 'release' AND e.holdout = ? AND e.seq <= ? "+which, append([]any{number, last}, args...)...)
+}
+
 // addNotes gives entries, which are in order, the notes that they have. A ledger of the schema before notes, where it can only be read, has none.
 func (l *Ledger) addNotes(ctx context.Context, number int64, entries []ledger.Entry) error {
 	var kept bool

@@ -66,7 +66,7 @@ func readRows(ctx context.Context, db querier, which string, args ...any) ([]row
 		}
 		r.seq, r.head = b.Seq, b.Head
 		r.Holdout = ledger.Holdout{ID: b.ID, Created: time.Unix(0, created).UTC(), Digest: [32]byte(digest), Public: public,
-			Limits: b.Limits, Spent: b.Spent, Deleted: b.Deleted}
+			Limits: b.Limits, Spent: b.Spent, Released: b.Released, Deleted: b.Deleted}
 		all = append(all, r)
 	}
 	return all, wrapRead(rows.Err())

@@ -78,6 +78,15 @@ func (l *Ledger) checkHoldout(ctx context.Context, number int64) (reason string,
 	if len(last) == 0 || last[len(last)-1].Seq != row.seq {
 		return fmt.Sprintf("the books end at seq %d, the chain elsewhere", row.seq), nil
 	}
+	if !l.replayOnly { // to one that is only read nothing is added, and an old one has no index for it
+		var made int64
+		if err := l.readers.QueryRowContext(ctx, "SELECT count(*) FROM entries WHERE kind = 'release' AND holdout = ?", number).Scan(&made); err != nil {
+			return "", wrapRead(err)
+		}
+		if made != row.Released.Made {
+			return fmt.Sprintf("the books have %d releases, the chain %d", row.Released.Made, made), nil
+		}
+	}
 	e := &last[len(last)-1]
 	switch {
 	case e.Head != row.head:

@@ -207,3 +207,62 @@ func TestRefusalByTheDatabaseIsItsOwn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestReleasesOfOneCommit: of releases that share a commit, each sees what those before it spend, and that its request was released.
+func TestReleasesOfOneCommit(t *testing.T) {
+	l := openTest(t, newPath(t))
+	mustCreate(t, l, testHoldout("ho_1", 100, 0))
+	release := hold(t, l)
+	defer release()
+	var wg sync.WaitGroup
+	var made, refused atomic.Int64
+	for i := range 6 {
+		wg.Go(func() {
+			err := l.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error {
+				_, err := tx.Release(ledger.Release{Query: fmt.Sprint("sha256:", i), Canonical: []byte(`{"epsilon":1,"release_epsilon":2}`), Core: []byte(`{"released":true}`)})
+				return err
+			})
+			switch {
+			case err == nil:
+				made.Add(1)
+			case errors.Is(err, ledger.ErrEpsilon):
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	queued(l, 6)
+	release()
+	wg.Wait()
+	if made.Load() != 2 || refused.Load() != 4 {
+		t.Errorf("%d made and %d refused, want 2 and 4", made.Load(), refused.Load())
+	}
+	mustCreate(t, l, testHoldout("ho_2", 100, 0))
+	release = hold(t, l)
+	defer release()
+	var one, known atomic.Int64
+	for range 3 {
+		wg.Go(func() {
+			err := l.Update(t.Context(), "ho_2", func(tx *ledger.Tx) error {
+				_, err := tx.Release(ledger.Release{Query: "sha256:same", Canonical: []byte(`{"epsilon":0.1,"release_epsilon":2}`), Core: []byte(`{"released":true}`)})
+				return err
+			})
+			switch {
+			case err == nil:
+				one.Add(1)
+			case errors.Is(err, ledger.ErrAnswered):
+				known.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	queued(l, 3)
+	release()
+	wg.Wait()
+	if one.Load() != 1 || known.Load() != 2 {
+		t.Errorf("of one request %d releases and %d that know it, want 1 and 2", one.Load(), known.Load())
+	}
+	mustVerify(t, l)
+}

@@ -52,7 +52,7 @@ func (l *Ledger) makeRoom(ctx context.Context, tx *sql.Tx, old ledger.Replaced, 
 	}
 	var digest []byte
 	var asked, draft bool
-	err = tx.QueryRowContext(ctx, `SELECT digest, EXISTS (SELECT 1 FROM entries WHERE holdout = number AND kind IN ('answer', 'void', 'retired')), `+isDraft+`
+	err = tx.QueryRowContext(ctx, `SELECT digest, EXISTS (SELECT 1 FROM entries WHERE holdout = number AND kind IN ('answer', 'void', 'release', 'retired')), `+isDraft+`
 		FROM holdouts WHERE number = ?`, b.number).Scan(&digest, &asked, &draft)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) (all [
 		return nil, err
 	}
 	defer func() { l.distrust(err) }()
-	rows, err := l.readers.QueryContext(ctx, `SELECT id, created, digest, public, secret, state, coalesce(seq, 0), coalesce(deleted, 0), `+isEnded+`, `+isDraft+`,
+	rows, err := l.readers.QueryContext(ctx, `SELECT id, created, digest, public, secret, state, coalesce(seq, 0), coalesce(deleted, 0), `+isEnded+`, `+isDraft+`, `+accountOfReleases+`,
 		(SELECT json_group_object(name, cap) FROM meters WHERE meters.holdout = number),
 		(SELECT json_group_object(name, spent) FROM meters WHERE meters.holdout = number)
 		FROM holdouts LEFT JOIN books ON holdout = number `+which, args...)
@@ -191,9 +191,9 @@ func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) (all [
 	for rows.Next() {
 		var h ledger.Holdout
 		var created, seq int64
-		var digest, public, secret, state []byte
+		var digest, public, secret, state, released []byte
 		var limits, spent string
-		if err := rows.Scan(&h.ID, &created, &digest, &public, &secret, &state, &seq, &h.Deleted, &h.Closed, &h.Retired, &h.Draft, &limits, &spent); err != nil {
+		if err := rows.Scan(&h.ID, &created, &digest, &public, &secret, &state, &seq, &h.Deleted, &h.Closed, &h.Retired, &h.Draft, &released, &limits, &spent); err != nil {
 			return nil, wrapRead(err)
 		}
 		h.Created, h.Public = time.Unix(0, created).UTC(), public
@@ -201,6 +201,9 @@ func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) (all [
 		h.Damage = l.damaged[h.ID]
 		if err := errors.Join(json.Unmarshal([]byte(limits), &h.Limits), json.Unmarshal([]byte(spent), &h.Spent)); err != nil {
 			h.Damage = &ledger.CorruptError{Holdout: h.ID, Seq: -1, Reason: "meters", Err: err}
+		}
+		if h.Released, err = ledger.ParseEpsilons(string(released)); err != nil {
+			h.Damage = &ledger.CorruptError{Holdout: h.ID, Seq: -1, Reason: "the account of releases", Err: err}
 		}
 		if !l.replayOnly {
 			if h.Secret, err = l.sealer.Open(secret, ledger.SecretOf(h.ID)); err != nil {

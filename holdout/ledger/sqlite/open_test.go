@@ -189,8 +189,8 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Exec(`DROP TABLE grants; DROP INDEX keys_subject; ALTER TABLE keys DROP COLUMN issuer; ALTER TABLE keys DROP COLUMN claim; ALTER TABLE keys DROP COLUMN subject; DROP TABLE notes; ALTER TABLE idempotency DROP COLUMN outcome; DROP TRIGGER closings_are_the_end; DROP INDEX entries_closed; DROP TRIGGER retirements_are_the_end; DROP INDEX entries_retired;
-		PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '''closed'', ''retired'', ', '') WHERE name = 'entries'; PRAGMA writable_schema = RESET;
+	_, err = db.Exec(`DROP TABLE grants; DROP INDEX keys_subject; ALTER TABLE keys DROP COLUMN issuer; ALTER TABLE keys DROP COLUMN claim; ALTER TABLE keys DROP COLUMN subject; DROP TABLE notes; ALTER TABLE idempotency DROP COLUMN outcome; DROP TRIGGER closings_are_the_end; DROP INDEX entries_closed; DROP TRIGGER retirements_are_the_end; DROP INDEX entries_retired; DROP INDEX entries_release; DROP TRIGGER releases_never_go_back; DROP TRIGGER releases_are_never_forgotten;
+		PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '''closed'', ''retired'', ''release'', ', '') WHERE name = 'entries'; PRAGMA writable_schema = RESET;
 		DELETE FROM goose_db_version WHERE version_id > 2`)
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
@@ -228,6 +228,9 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 		}
 	}
 	keys(old)
+	if releases, err := old.Releases(t.Context(), "ho_1", 0, 9); err != nil || len(releases) != 0 {
+		t.Errorf("releases of the schema before them: %v %v", releases, err)
+	}
 	if err := old.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -239,6 +242,9 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 	use.Outcome = "an outcome"
 	record(l)
 	err = l.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error {
+		if _, err := tx.Release(ledger.Release{Query: "sha256:r", Canonical: []byte(`{"epsilon":1,"release_epsilon":1}`), Core: []byte(`{"released":true}`)}); err != nil {
+			return err
+		}
 		_, err := tx.Close(ledger.Closing{Principal: "key_admin", Core: []byte(`{"closed":true}`)})
 		if err == nil {
 			_, err = tx.Retire(ledger.Closing{Principal: "key_admin", Core: []byte(`{"retired":true}`)})
@@ -246,7 +252,7 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 		return err
 	})
 	if _, ok, _ := l.Closing(t.Context(), "ho_1"); err != nil || !ok {
-		t.Errorf("a closing after the schema is brought up to date: %v", err)
+		t.Errorf("a release and a closing after the schema is brought up to date: %v", err)
 	}
 	if _, ok, _ := l.Retirement(t.Context(), "ho_1"); !ok {
 		t.Error("no retirement after the schema is brought up to date")
@@ -263,11 +269,11 @@ func TestEntriesAfterTheEnd(t *testing.T) {
 		{"closed", func(tx *ledger.Tx) error {
 			_, err := tx.Close(ledger.Closing{Core: []byte(`{"closed":true}`)})
 			return err
-		}, map[string]bool{"answer": false, "void": false, "closed": false, "genesis": false, "other": false, "retired": true, "deleted": true}},
+		}, map[string]bool{"answer": false, "void": false, "release": false, "closed": false, "genesis": false, "other": false, "retired": true, "deleted": true}},
 		{"retired", func(tx *ledger.Tx) error {
 			_, err := tx.Retire(ledger.Closing{Core: []byte(`{"retired":true}`)})
 			return err
-		}, map[string]bool{"answer": false, "void": false, "closed": false, "retired": false, "genesis": false, "other": false, "deleted": true}},
+		}, map[string]bool{"answer": false, "void": false, "release": false, "closed": false, "retired": false, "genesis": false, "other": false, "deleted": true}},
 	} {
 		path := newPath(t)
 		l := openTest(t, path)
@@ -331,6 +337,7 @@ func TestClose(t *testing.T) {
 		"an answer": func(ctx context.Context) error { _, _, err := l.Answer(ctx, "ho_1", "q"); return err },
 		"answers":   func(ctx context.Context) error { _, err := l.Answers(ctx, "ho_1", "", 0, 5); return err },
 		"a closing": func(ctx context.Context) error { _, _, err := l.Closing(ctx, "ho_1"); return err },
+		"releases":  func(ctx context.Context) error { _, err := l.Releases(ctx, "ho_1", 0, 9); return err },
 		"a request": func(ctx context.Context) error { _, _, err := l.Idempotency(ctx, "p", "k"); return err },
 		"a head":    func(ctx context.Context) error { _, _, err := l.HeadAt(ctx, "ho_1", 0); return err },
 		"an export": func(ctx context.Context) error { return l.Export(ctx, "ho_1", io.Discard) },

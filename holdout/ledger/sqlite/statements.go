@@ -13,7 +13,7 @@ import (
 
 // statements are the writer's prepared ones, on its one connection.
 type statements struct {
-	answer, void, idempotency, books, entry, note, move, debit, insertIdem *sql.Stmt
+	answer, void, release, released, idempotency, books, entry, note, move, debit, insertIdem *sql.Stmt
 }
 
 func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
@@ -23,6 +23,8 @@ func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
 	}{
 		{&s.answer, "SELECT body FROM entries WHERE holdout = ? AND query = ? AND kind = 'answer'"},
 		{&s.void, "SELECT 1 FROM entries WHERE holdout = ? AND query = ? AND kind = 'void' AND time = ?"},
+		{&s.release, "SELECT EXISTS (SELECT 1 FROM entries WHERE holdout = ? AND query = ? AND kind = 'release')"},
+		{&s.released, "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"},
 		{&s.idempotency, "SELECT request, resource, outcome FROM idempotency WHERE principal = ? AND key = ?"},
 		{&s.books, "SELECT number, " + bookColumns + ", state FROM holdouts JOIN books ON holdout = number WHERE id = ?"},
 		{&s.entry, "INSERT INTO entries (holdout, " + entryColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
@@ -42,7 +44,7 @@ func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
 }
 
 func (s *statements) close() {
-	for _, stmt := range []*sql.Stmt{s.answer, s.void, s.idempotency, s.books, s.entry, s.note, s.move, s.debit, s.insertIdem} {
+	for _, stmt := range []*sql.Stmt{s.answer, s.void, s.release, s.released, s.idempotency, s.books, s.entry, s.note, s.move, s.debit, s.insertIdem} {
 		if stmt != nil {
 			stmt.Close() // its connection is closed next
 		}
@@ -69,6 +71,11 @@ func (s *statements) updateBooks(tx *sql.Tx, sealer *ledger.Sealer, before, afte
 	if err := changedOne(done, err); err != nil {
 		return err
 	}
+	if text := after.Released.Text(); text != before.Released.Text() {
+		if _, err := tx.Stmt(s.released).Exec(releasedName(after.ID), []byte(text)); err != nil {
+			return err
+		}
+	}
 	for name, spent := range after.Spent {
 		if spent == before.Spent[name] {
 			continue
@@ -88,18 +95,24 @@ const isEnded = "EXISTS (SELECT 1 FROM entries WHERE entries.holdout = number AN
 
 // bookColumns are what readBook scans, of books joined with their holdout: also the meters, in the same statement, so that all is of
 // one moment.
-const bookColumns = `seq, head, deleted, ` + isEnded + `,
+const bookColumns = `seq, head, deleted, ` + isEnded + `, ` + accountOfReleases + `,
 	(SELECT json_group_object(name, cap) FROM meters WHERE meters.holdout = number),
 	(SELECT json_group_object(name, spent) FROM meters WHERE meters.holdout = number)`
+
+// Accounts of releases are in the table meta, too, by the holdout's id: old ledgers, which are read as they lie, have that table and no account.
+const accountOfReleases = "coalesce((SELECT value FROM meta WHERE name = 'releases ' || id), x'')"
+
+func releasedName(id string) string { return "releases " + id }
 
 // bookScan takes what bookColumns selects.
 type bookScan struct {
 	head          []byte
+	released      []byte
 	limits, spent string
 }
 
 func (s *bookScan) into(b *ledger.Books) []any {
-	return []any{&b.Seq, &s.head, &b.Deleted, &b.Closed, &b.Retired, &s.limits, &s.spent}
+	return []any{&b.Seq, &s.head, &b.Deleted, &b.Closed, &b.Retired, &s.released, &s.limits, &s.spent}
 }
 
 // finish fills what could not be scanned at once.
@@ -109,6 +122,10 @@ func (s *bookScan) finish(b *ledger.Books) error {
 	}
 	if err := errors.Join(json.Unmarshal([]byte(s.limits), &b.Limits), json.Unmarshal([]byte(s.spent), &b.Spent)); err != nil {
 		return &ledger.CorruptError{Holdout: b.ID, Seq: -1, Reason: "meters", Err: err}
+	}
+	var err error
+	if b.Released, err = ledger.ParseEpsilons(string(s.released)); err != nil {
+		return &ledger.CorruptError{Holdout: b.ID, Seq: -1, Reason: "the account of releases", Err: err}
 	}
 	return nil
 }

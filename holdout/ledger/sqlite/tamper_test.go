@@ -15,7 +15,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 )
 
-// sample is a closed ledger of two holdouts, one of them deleted, with an export of each.
+// sample is a closed ledger of two holdouts with answers and a release, one of them deleted, with an export of each.
 func sample(t testing.TB) (path string, exports [2][]byte) {
 	t.Helper()
 	path = newPath(t)
@@ -32,6 +32,16 @@ func sample(t testing.TB) (path string, exports [2][]byte) {
 				d.Cost["tokens"] = 0
 			}
 			mustAsk(t, l, id, d)
+			if name != "a" {
+				continue
+			}
+			err := l.Update(context.Background(), id, func(tx *ledger.Tx) error {
+				_, err := tx.Release(ledger.Release{Query: "sha256:r", Canonical: []byte(`{"epsilon":1,"release_epsilon":3}`), Principal: "p", Core: []byte(`{"released":true}`)})
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if err := l.DeleteHoldout(context.Background(), "ho_2", "key_admin"); err != nil {
@@ -123,7 +133,7 @@ func rewrite(t *testing.T, path, statement string) string {
 		"DROP TRIGGER entries_are_never_changed", "DROP TRIGGER entries_are_never_deleted", "DROP TRIGGER entries_have_no_gaps",
 		"DROP TRIGGER spent_never_falls", "DROP TRIGGER meters_are_never_forgotten", "DROP TRIGGER meters_are_as_at_creation",
 		"DROP TRIGGER books_never_go_back", "DROP TRIGGER books_are_never_forgotten", "DROP TRIGGER holdouts_are_never_changed",
-		"DROP TRIGGER holdouts_are_never_forgotten", "DROP INDEX entries_query",
+		"DROP TRIGGER holdouts_are_never_forgotten", "DROP TRIGGER releases_never_go_back", "DROP TRIGGER releases_are_never_forgotten", "DROP INDEX entries_query",
 		statement,
 	} {
 		if _, err := db.Exec(s); err != nil {
@@ -187,6 +197,13 @@ func TestEveryValueOfTheDatabaseCounts(t *testing.T) {
 			change{fmt.Sprintf("DELETE FROM entries WHERE holdout = %d AND seq = (SELECT max(seq) FROM entries WHERE holdout = %d)", number, number), id, -1},
 			change{fmt.Sprintf("INSERT INTO entries SELECT %d, 50, version, kind, time, query, canonical, principal, debit, spent, body, head FROM entries WHERE holdout = %d AND seq = 1", number, 3-number), id, 50},
 		)
+	}
+	for _, statement := range []string{
+		"DELETE FROM meta WHERE name = 'releases ho_1'", `UPDATE meta SET value = CAST('{"spent":1,"limit":3000000,"made":1}' AS BLOB) WHERE name = 'releases ho_1'`,
+		`UPDATE meta SET value = CAST('{"spent":1000000,"limit":3000001,"made":1}' AS BLOB) WHERE name = 'releases ho_1'`, "UPDATE meta SET value = x'00' WHERE name = 'releases ho_1'",
+		`UPDATE meta SET value = CAST('{"spent":1000000,"limit":3000000,"made":1,"earlier":["ho_2"]}' AS BLOB) WHERE name = 'releases ho_1'`,
+	} {
+		changes = append(changes, change{statement, "ho_1", -1})
 	}
 	for _, c := range changes {
 		_, err := Verify(t.Context(), rewrite(t, path, c.statement))

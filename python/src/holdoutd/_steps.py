@@ -183,6 +183,24 @@ def report(holdout: str) -> Steps[dict[str, Any]]:
     return result
 
 
+def release(holdout: str, members: Mapping[str, Any]) -> Steps[dict[str, Any]]:
+    reply = yield Call("POST", path(holdout, "/releases"), json={k: v for k, v in members.items() if v is not None})
+    result: dict[str, Any] = reply.json()
+    return result
+
+
+def releases(holdout: str) -> Steps[dict[str, Any]]:
+    result: dict[str, Any] = {}
+    after, listed = 0, []
+    while True:
+        reply = yield Call("GET", path(holdout, "/releases"), params={"after": after})
+        result = reply.json()
+        listed += result["releases"]
+        after = result.pop("next", 0)
+        if not after:
+            return {**result, "releases": listed}
+
+
 def plan(request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
     reply = yield Call("POST", "/v1/plans", json={k: v for k, v in request.items() if v is not None})
     result: dict[str, Any] = reply.json()

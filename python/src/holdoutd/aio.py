@@ -315,6 +315,41 @@ class AsyncDataset(Holdout[Awaitable[Answer]]):
         """Writes the report of a closed holdout to a file, as a page that loads nothing: to print, to send, to attach."""
         await self.server._run(self._downloaded("report.html", Path(path)))
 
+    async def release(
+        self,
+        *,
+        epsilon: float,
+        columns: Sequence[str | Mapping[str, Any]] = (),
+        release_epsilon: float | None = None,
+        rows_per_unit: int | None = None,
+        earlier_releases: str | None = None,
+    ) -> dict[str, Any]:
+        """Private statistics of the training part that may be shown to people who have nothing else of it. For admins.
+
+        What it spends is recorded before it is shown; the same release again is the recorded one, at no cost.
+
+        Args:
+            epsilon: what the release spends: pure differential privacy for each unit of the training part
+            columns: names, or for example {"name": "age", "low": 18, "high": 90, "edges": [40, 65]} or {"name": "city", "texts": ["Rome"]};
+                take bounds, edges and texts that are known without a look at the rows
+            release_epsilon: what all releases of the holdout may spend together, for ever; the first one says it (default 3)
+            rows_per_unit: at most so many rows of a unit count (default 1); not where units are rows
+            earlier_releases: "accepted" makes the release although releases of other holdouts are of the same rows; they add up, and it
+                says so for good
+        """
+        members = {
+            "epsilon": epsilon,
+            "release_epsilon": release_epsilon,
+            "rows_per_unit": rows_per_unit,
+            "earlier_releases": earlier_releases,
+            "columns": [{"name": c} if isinstance(c, str) else dict(c) for c in columns],
+        }
+        return await self.server._run(_steps.release(self.id, members))
+
+    async def releases(self) -> dict[str, Any]:
+        """All releases of the training part, with what they have spent and what is left. For admins."""
+        return await self.server._run(_steps.releases(self.id))
+
     async def plan(self, questions: int | None = None, **request: Any) -> Plan:
         """What so many questions would get from a holdout of this size, by every method."""
         return Plan(await self.server._run(self._planned(questions, request)))

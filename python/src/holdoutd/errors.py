@@ -114,6 +114,24 @@ class GrantExhausted(BudgetExhausted):
         return str(self.members.get("grant", ""))
 
 
+class EpsilonExhausted(ServerError):
+    """The release would spend more than is left for all releases of the holdout. Nothing was spent."""
+
+    @property
+    def left(self) -> float:
+        """What the releases of the holdout can still spend."""
+        return float(self.members.get("remaining", 0))
+
+
+class ReleasedBefore(ServerError):
+    """Releases of other holdouts are of the same rows, or may have been forgotten. `earlier` names them, with what they have spent."""
+
+    @property
+    def earlier(self) -> list[dict[str, Any]]:
+        """The other holdouts: `holdout`, `share` and `epsilon`."""
+        return list(self.members.get("earlier_releases", []))
+
+
 class QueryInvalid(ServerError):
     """The query, or a setting, is wrong. `violations` point to each place; nothing was spent."""
 
@@ -215,6 +233,8 @@ _CLASSES: dict[str, type[ServerError]] = {
     "grant-exhausted": GrantExhausted,
     "grant-ended": GrantEnded,
     "not-shown": NotShown,
+    "epsilon-exhausted": EpsilonExhausted,
+    "released-before": ReleasedBefore,
     "invalid": QueryInvalid,
     "malformed": QueryInvalid,
     "max-questions": TooDear,

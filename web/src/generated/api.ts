@@ -927,6 +927,154 @@ export interface Spending {
   spenders: Spender[];
 }
 
+/** what a release is made of */
+export interface NewRelease {
+  /** what the release spends; at most six decimals */
+  epsilon: number;
+  /** of which columns statistics are released; each part of the release has less of its epsilon the more there are */
+  columns?: ColumnRequest[];
+  /** accepted: make the release although releases of other holdouts are of the same rows, or may have been forgotten with a restore. It says so for good, with the sum that is known: "accepted" */
+  earlier_releases?: "accepted";
+  /** what all releases of the holdout may spend together, for ever; the first release says it, and later ones leave it out. Default: 3 */
+  release_epsilon?: number;
+  /** at most so many rows of a unit count, chosen at random; noise grows with it. Default: 1. Left out where units are rows */
+  rows_per_unit?: number;
+}
+
+/** what is to be released of one column */
+export interface ColumnRequest {
+  /** of the column */
+  name: string;
+  /** of a column of numbers, growing: how many rows are below the first, between each two, and from the last on */
+  edges?: number[];
+  /** the upper bound */
+  high?: number;
+  /** of a column of numbers, with high: the mean and quantiles are released too, of the values moved between these bounds */
+  low?: number;
+  /** the ranks of the quantiles, from 0.005 to 0.995, in their order; default: 0.25, 0.5 and 0.75 */
+  quantiles?: number[];
+  /** of a column of texts: how many rows have each of them, and how many have another text */
+  texts?: string[];
+}
+
+/** a private release of statistics, as it is recorded, the same bytes for ever */
+export interface PrivateRelease {
+  ledger: LedgerPlace;
+  version: number;
+  /** its id */
+  holdout: string;
+  /** the id of the request */
+  release: string;
+  created: string;
+  /** what the release has spent */
+  epsilon: number;
+  /** 0: the protection is pure */
+  delta: number;
+  /** what is protected: row, a column whose rows with the same value belong together, or day(column) */
+  unit: string;
+  /** of each interval by itself, and of the shares and counts of one column together. Intervals are about the rows that count, and about the noise alone */
+  confidence: number;
+  /** what is protected, and from whom, in words */
+  guarantee: string;
+  /** what was asked for, in its one form */
+  request: unknown;
+  /** what this release and all that are known of the same rows have spent together when it was made */
+  known_epsilon: number;
+  /** how many units there are */
+  units: Statistic;
+  /** in the order of their names */
+  columns: ColumnStatistics[];
+  /** other holdouts whose releases are of the same rows, as they stood when this one was made. Those of other servers, and of the same people with other rows, nobody knows here */
+  earlier_releases?: EarlierRelease[];
+  /** how many rows were kept of them, where several of a unit may be */
+  rows?: Statistic;
+  /** at most so many rows of a unit count; absent where units are rows */
+  rows_per_unit?: number;
+  /** what else adds up to it */
+  warnings?: Warning[];
+}
+
+/** the private releases of a holdout, with what they have spent */
+export interface PrivateReleases {
+  /** in the order of their creation, each the recorded bytes */
+  releases: PrivateRelease[];
+  /** what all releases may spend together; of a holdout without one the default */
+  release_epsilon: number;
+  /** what they have spent */
+  spent: number;
+  /** what is left */
+  left: number;
+  /** how many there are */
+  made: number;
+  /** other holdouts whose releases are of the same rows: what they have spent adds up, and an admin has accepted it */
+  earlier_releases?: string[];
+  /** the parameter after for the next page; absent on the last one */
+  next?: number;
+}
+
+/** another holdout whose releases are of the same rows */
+export interface EarlierRelease {
+  /** its id; it may be deleted */
+  holdout: string;
+  /** how many rows at least, rounded up to tenths: of this training part or of the other one, whichever is more */
+  share: number;
+  /** what its releases have spent; absent where nobody knows any more */
+  epsilon?: number;
+}
+
+/** a released number, with an interval for the table's own */
+export interface Statistic {
+  /** with its noise, moved into what is possible */
+  value: number;
+  /** the lower end of the interval */
+  low: number;
+  /** its upper end */
+  high: number;
+}
+
+/** what was released of one column */
+export interface ColumnStatistics {
+  name: string;
+  /** the share of the rows that have no value */
+  nulls: Statistic;
+  /** the rows in each cell; with the nulls, all rows */
+  cells?: Cell[];
+  /** of the values, those outside of the bounds moved to them; it says nothing where no row has a value */
+  mean?: Statistic;
+  /** of the values, those outside of the bounds moved to them; they say nothing where no row has a value */
+  quantiles?: Quantile[];
+}
+
+/** one cell of a column, with how many rows are in it */
+export interface Cell {
+  /** how many rows */
+  count: Statistic;
+  /** of all rows */
+  share: Statistic;
+  /** the rows with this value */
+  bool?: boolean;
+  /** the rows with numbers from this one on; absent: with any below to */
+  from?: number;
+  /** true: the rows with any text that is not declared */
+  other?: boolean;
+  /** the rows with this text */
+  text?: string;
+  /** and below this one; absent: any */
+  to?: number;
+}
+
+/** a released quantile */
+export interface Quantile {
+  /** such as 0.5 for the median */
+  rank: number;
+  /** with its noise, moved into what is possible */
+  value: number;
+  /** the lower end of the interval */
+  low: number;
+  /** its upper end */
+  high: number;
+}
+
 /** the body of every error reply (RFC 9457). It may have more members, which are those of its code */
 export interface Problem {
   /** identifies the class of problem: /problems/ and the code */
@@ -936,7 +1084,7 @@ export interface Problem {
   /** the HTTP status */
   status: number;
   /** the last part of type, to compare with */
-  code: "malformed" | "unauthorized" | "budget-exhausted" | "forbidden" | "foreign-origin" | "grant-ended" | "grant-exhausted" | "not-shown" | "not-found" | "method-not-allowed" | "request-timeout" | "conflict" | "holdout-exists" | "rows-known" | "too-large" | "unsupported-media-type" | "range-not-satisfiable" | "bad-upload" | "idempotency-mismatch" | "invalid" | "max-questions" | "unit-undecided" | "rate-limited" | "internal" | "busy" | "holdout-damaged" | "ledger-rolled-back" | "timeout" | "unavailable" | "disk-full";
+  code: "malformed" | "unauthorized" | "budget-exhausted" | "epsilon-exhausted" | "forbidden" | "foreign-origin" | "grant-ended" | "grant-exhausted" | "not-shown" | "not-found" | "method-not-allowed" | "request-timeout" | "conflict" | "holdout-exists" | "released-before" | "rows-known" | "too-large" | "unsupported-media-type" | "range-not-satisfiable" | "bad-upload" | "idempotency-mismatch" | "invalid" | "max-questions" | "unit-undecided" | "rate-limited" | "internal" | "busy" | "holdout-damaged" | "ledger-rolled-back" | "timeout" | "unavailable" | "disk-full";
   /** what happened this time and what can be done */
   detail: string;
   /** each thing that is wrong, in the order of the request */
