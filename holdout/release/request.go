@@ -155,7 +155,7 @@ func (r Request) Work(rows int64, single bool) (steps, memory int64) {
 	return steps, memory + int64(len(r.Columns))*columnBytes + 4*MaxResultBytes
 }
 
-// What Work counts, as measured (TestWork).
+// What Work counts, in nanoseconds of one processor. 7,920 ranks of 80 columns took 65 s, which is 8 ms each; the others are small beside it.
 const (
 	cellSteps   = 2_000      // of noise, and of JSON
 	rankSteps   = 12_000_000 // of an interval, whose law is looked up again and again
