@@ -22,8 +22,10 @@ promtool check rules --lint=none panels.yml
 sed -i 's/ one:8080 / 127.0.0.1:8081 /; s/ two:8080 / 127.0.0.1:8082 /' haproxy/haproxy.cfg # names of containers are known among them alone
 haproxy -c -f haproxy/haproxy.cfg
 
-if docker compose version >/dev/null 2>&1; then
-	docker compose -f compose.yaml config --quiet
+compose=(docker compose)
+"${compose[@]}" version >/dev/null 2>&1 || compose=(docker-compose)
+if "${compose[@]}" version >/dev/null 2>&1; then
+	"${compose[@]}" -f compose.yaml config --quiet
 	echo "compose.yaml is valid"
 else
 	echo "compose.yaml was not read by docker compose, which is not here"
