@@ -74,7 +74,7 @@ func drawCounts(rows []run.Row) ([]*plot.Plot, error) {
 			return nil, err
 		}
 		p.X.Tick.Label.Font = figure.Text(8).Font // seven names in half of a figure
-		p.NominalX(strings.Split(strings.NewReplacer("_and_", "_\nand_", " ", "\n").Replace(strings.Join(testMethods, "|")), "|")...)
+		p.NominalX(strings.Split(strings.NewReplacer("_and_", "_\nand_", " ", "\n", "thresholdout", "threshold-\nout").Replace(strings.Join(testMethods, "|")), "|")...)
 		p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -0.5, float64(len(testMethods))-0.5, 0, max(1, 1.12*slices.Max(values))
 		p.Y.Tick.Marker = figure.EvenTicks
 		row = append(row, p)
