@@ -3,8 +3,6 @@
 package remote
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/queries/engine/remote/enginetest"
-	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/rowfn/sql"
 )
 
@@ -23,6 +20,8 @@ type real struct {
 	sources [2]*Source
 	// values runs a statement of units' values, whose rows may be in any order.
 	values func(t *testing.T, statement string) [][]string
+	// create makes a table of what a statement selects, by a user that may.
+	create func(t *testing.T, name, statement string)
 }
 
 // dirty are doubles as a careless loader would write them: nulls that are infinities and other NaN, and zeros with a sign.
@@ -111,6 +110,10 @@ func cluster18(t *testing.T) (*real, *enginetest.Cluster) {
 	reader := connect(t, cluster.Address(0, "reader"))
 	must(t, reader.CheckProfile(t.Context()))
 	r := &real{name: "ClickHouse 18.16, 2 shards", engine: reader, values: tabbed(reader)}
+	loader := connect(t, cluster.Address(0, "loader"))
+	r.create = func(t *testing.T, name, statement string) {
+		must(t, loader.change(t.Context(), "CREATE TABLE "+name+" ENGINE = Memory AS "+statement, nil))
+	}
 	r.load(t, func(layout *sql.Table, rows func([]int) *Rows) { writeShards(t, cluster, layout, rows) })
 	return r, cluster
 }
@@ -151,6 +154,9 @@ func current(t *testing.T) *real {
 	t.Helper()
 	c := connect(t, enginetest.CurrentClickHouse(t))
 	r := &real{name: "current ClickHouse", engine: c, values: tabbed(c)}
+	r.create = func(t *testing.T, name, statement string) {
+		must(t, c.change(t.Context(), "CREATE TABLE "+name+" ENGINE = Memory AS "+statement, nil))
+	}
 	r.load(t, func(layout *sql.Table, rows func([]int) *Rows) {
 		must(t, c.Create(t.Context(), layout, "MergeTree() ORDER BY row_number"))
 		must(t, c.Insert(t.Context(), layout, rows(all(edgeRows))))
@@ -231,27 +237,3 @@ func (r *real) conforms(t *testing.T) {
 	}
 	t.Logf("%s: %d programs, %d values of rows and units, %d sums of the aggregates", r.name, programs, cells, sums)
 }
-
-var errChanged = &Error{Kind: Changed}
-
-// sumsOf asks all batches of a kind and says whether all sums are right; an error is one that the source found itself.
-func (r *real) sumsOf(t *testing.T, s *Source, batches []expected) (wrong int, err error) {
-	t.Helper()
-	for _, e := range batches {
-		got, failed := s.Moments(context.Background(), e.batch, 0, s.Units())
-		if failed != nil {
-			if !errors.As(failed, new(*Error)) {
-				t.Fatal(failed)
-			}
-			err = failed
-			wrong++
-			continue
-		}
-		if !slices.Equal(got.Values, e.sums.Values) || !slices.Equal(got.Products, e.sums.Products) {
-			wrong++
-		}
-	}
-	return wrong, err
-}
-
-var _ = rowfn.One
