@@ -135,7 +135,7 @@ var codeOf = regexp.MustCompile(`Code: (\d+)`)
 // kinds of ClickHouse's error codes; others are Failed.
 var kinds = map[string]Kind{
 	"158": Limit, "159": Limit, "160": Limit, "241": Limit, "307": Limit, "396": Limit, // too many rows, timeout, too slow, memory, bytes, result rows
-	"192": Denied, "193": Denied, "194": Denied, "195": Denied, "291": Denied, "497": Denied, "516": Denied,
+	"164": Denied, "192": Denied, "193": Denied, "194": Denied, "195": Denied, "291": Denied, "497": Denied, "516": Denied,
 	"202": Unreachable, "209": Unreachable, "210": Unreachable, "279": Unreachable, // too many queries, sockets, network, all connections tried
 }
 

@@ -255,8 +255,6 @@ func Trino(t testing.TB) string {
 	home, dir, port := folder(t, "trino"), t.TempDir(), ports(t, 1)[0]
 	etc := filepath.Join(dir, "etc")
 	files := map[string]string{
-		"node.properties": "node.environment=test\nnode.id=one\nnode.data-dir=" + filepath.Join(dir, "data") + "\n",
-		"jvm.config":      "-Xmx1200M\n-XX:+ExitOnOutOfMemoryError\n-XX:TieredStopAtLevel=4\n-Djdk.attach.allowAttachSelf=true\n-XX:ReservedCodeCacheSize=256M\n",
 		"config.properties": fmt.Sprintf("coordinator=true\nnode-scheduler.include-coordinator=true\nhttp-server.http.port=%d\ndiscovery.uri=http://127.0.0.1:%[1]d\n"+
 			"query.max-memory=512MB\nquery.max-memory-per-node=512MB\nmemory.heap-headroom-per-node=200MB\n", port),
 		"log.properties":            "io.trino=WARN\nio.airlift=WARN\n",
@@ -270,9 +268,11 @@ func Trino(t testing.TB) string {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(filepath.Join(home, "bin/launcher"), "run", "--etc-dir", etc, "--data-dir", filepath.Join(dir, "data"))
-	jdk := java(t)
-	cmd.Env = append(os.Environ(), "JAVA_HOME="+jdk, "PATH="+filepath.Join(jdk, "bin")+":"+os.Getenv("PATH"))
+	// As its launcher does, which would leave a server behind where a test is killed.
+	cmd := exec.Command(filepath.Join(java(t), "bin/java"), "-cp", filepath.Join(home, "lib/*"), "-Xmx1200M", "-XX:+ExitOnOutOfMemoryError", "-XX:ReservedCodeCacheSize=256M",
+		"-Djdk.attach.allowAttachSelf=true", "-Dlog.levels-file="+filepath.Join(etc, "log.properties"), "-Dconfig="+filepath.Join(etc, "config.properties"),
+		"-Dnode.environment=test", "-Dnode.id=one", "-Dnode.data-dir="+filepath.Join(dir, "data"), "io.trino.server.TrinoServer")
+	cmd.Dir = home
 	p := start(t, cmd)
 	address := fmt.Sprintf("http://127.0.0.1:%d", port)
 	p.await(t, address+"/v1/info", `"starting":false`)
