@@ -205,7 +205,7 @@ func TestTrinoPages(t *testing.T) {
 			if r.Header.Get("X-Trino-User") != "reader" {
 				t.Error("no user")
 			}
-			p := map[string]any{"id": "q", "nextUri": "http://198.51.100.1/v1/statement/executing/q/1"} // no host of ours
+			p := map[string]any{"id": "q", "nextUri": "http://127.0.0.1:1/v1/statement/executing/q/1"} // no host of ours
 			if r.Method == http.MethodGet {
 				if n <= 2*broken {
 					breakOff(w, `{"data":[[10,10,42]]`)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	_ "github.com/holdoutd/holdoutd/internal/stattest" // the seed of properties
 	"github.com/holdoutd/holdoutd/queries/engine"
 	"github.com/holdoutd/holdoutd/queries/internal/randomtree"
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
