@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -147,6 +148,7 @@ func (t *Trino) request(ctx context.Context, method, to string, body io.Reader) 
 	request.Header.Set("X-Trino-User", t.user)
 	request.Header.Set("X-Trino-Source", "holdoutd")
 	request.Header.Set("X-Trino-Time-Zone", "UTC")
+	request.Header.Set("X-Trino-Session", fmt.Sprintf("query_max_run_time=%ds", int(StatementWait.Seconds()))) // it ends there, too, where this server is gone
 	if t.password != "" {
 		request.SetBasicAuth(t.user, t.password)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries/engine/remote/enginetest"
+	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/rowfn/sql"
 )
 
@@ -66,4 +67,32 @@ func (r *Rows) values(t *sql.Table) string {
 		all = append(all, "("+strings.Join(cells, ", ")+")")
 	}
 	return strings.Join(all, ", ")
+}
+
+// TestTrinoBranches: Trino computes both sides of a condition in every row, whatever the condition is: its plan has them in an earlier step than the choice.
+// As SQL is usually written it has not.
+func TestTrinoBranches(t *testing.T) {
+	r := trino(t)
+	choice := rowfn.If(rowfn.Column("p", rowfn.Condition), rowfn.Sqrt(rowfn.Column("x", rowfn.Number)), rowfn.Column("y", rowfn.Number))
+	b := rowfn.Batch{Functions: []rowfn.Function{{Value: choice, Lo: 0, Hi: 1}}}
+	usual := sql.Trino
+	usual.Pick = "(CASE WHEN $1 = BIGINT '1' THEN $2 ELSE $3 END)"
+	inside := func(d *sql.Dialect) (found, chosen bool) {
+		statements, err := sql.Print(d, &r.sources[0].of.Table, b, 0, edgeRows)
+		must(t, err)
+		for _, row := range r.values(t, "EXPLAIN "+statements[0].SQL) {
+			for line := range strings.SplitSeq(row[0], `\n`) {
+				choosing := strings.Contains(line, "THEN expr") || strings.Contains(line, "THEN sqrt") || strings.Contains(line, "THEN n0") || strings.Contains(line, "THEN n1")
+				chosen = chosen || choosing
+				found = found || choosing && strings.Contains(line, "sqrt")
+			}
+		}
+		return found, chosen
+	}
+	if found, chosen := inside(&sql.Trino); found || !chosen {
+		t.Errorf("a root is computed within the choice: %v; there is one: %v", found, chosen)
+	}
+	if found, _ := inside(&usual); !found {
+		t.Error("as usual, a root is not computed within the choice: the test tells nothing")
+	}
 }

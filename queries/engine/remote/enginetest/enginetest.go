@@ -272,7 +272,12 @@ func Trino(t testing.TB) string {
 	cmd := exec.Command(filepath.Join(java(t), "bin/java"), "-cp", filepath.Join(home, "lib/*"), "-Xmx1200M", "-XX:+ExitOnOutOfMemoryError", "-XX:ReservedCodeCacheSize=256M",
 		"-Djdk.attach.allowAttachSelf=true", "-Dlog.levels-file="+filepath.Join(etc, "log.properties"), "-Dconfig="+filepath.Join(etc, "config.properties"),
 		"-Dnode.environment=test", "-Dnode.id=one", "-Dnode.data-dir="+filepath.Join(dir, "data"), "io.trino.server.TrinoServer")
-	cmd.Dir = home
+	cmd.Dir = dir // where it looks for etc/catalog and plugin
+	for _, plugins := range []string{"plugin", "secrets-plugin"} {
+		if err := os.Symlink(filepath.Join(home, plugins), filepath.Join(dir, plugins)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	p := start(t, cmd)
 	address := fmt.Sprintf("http://127.0.0.1:%d", port)
 	p.await(t, address+"/v1/info", `"starting":false`)
