@@ -143,8 +143,8 @@ func (r *real) notices(t *testing.T) {
 	t.Helper()
 	s := r.sources[0]
 	batches := drawn(t, false)
-	batches = slices.Concat(batches[:6], batches[randomBatches:]) // random ones, and all that are directed
-	if wrong, _ := sumsOf(t, s, batches); wrong > 0 {
+	batches = slices.Concat(batches[:3], batches[randomBatches:]) // random ones, and all that are directed
+	if wrong, _ := sumsOf(t, s, batches, 1); wrong > 0 {
 		t.Fatalf("%d batches are wrong without a fault", wrong)
 	}
 	for _, fault := range dialectFaults {
@@ -155,8 +155,8 @@ func (r *real) notices(t *testing.T) {
 		}
 		other, err := New(planted, s.of)
 		must(t, err)
-		wrong, err := sumsOf(t, other, batches)
-		t.Logf("%s, %s: %d of %d batches are wrong; the source says %v", r.name, fault.name, wrong, len(batches), err)
+		wrong, err := sumsOf(t, other, batches, 1)
+		t.Logf("%s, %s: %d batches are wrong; the source says %v", r.name, fault.name, wrong, err)
 		if wrong == 0 {
 			t.Errorf("%s: %s goes unnoticed", r.name, fault.name)
 		}
@@ -170,7 +170,7 @@ func (r *real) notices(t *testing.T) {
 		r.create(t, of.Table.From, fault.make(r, inPlace(&of.Table), s.of.Table.From))
 		other, err := New(r.engine, of)
 		must(t, err)
-		wrong, err := sumsOf(t, other, batches)
+		wrong, err := sumsOf(t, other, batches, len(batches))
 		verified := other.Verify(t.Context())
 		t.Logf("%s, %s: %d of %d batches are wrong; the source says %v, and verification %v", r.name, fault.name, wrong, len(batches), err, verified)
 		if wrong == 0 || fault.found != nil && (wrong != len(batches) || !errors.Is(err, fault.found)) {
@@ -201,10 +201,13 @@ func fields(d sql.Dialect) (text []any) {
 	return append(text, d)
 }
 
-// sumsOf asks batches and says of how many the sums are wrong, or none came; the error is the last one that the source found by itself.
-func sumsOf(t *testing.T, s *Source, batches []expected) (wrong int, found error) {
+// sumsOf asks batches, until enough are wrong, and says of how many the sums are wrong, or none came; the error is the last one that the source found by itself.
+func sumsOf(t *testing.T, s *Source, batches []expected, enough int) (wrong int, found error) {
 	t.Helper()
 	for _, e := range batches {
+		if wrong == enough {
+			break
+		}
 		got, err := s.Moments(t.Context(), e.batch, 0, s.Units())
 		switch {
 		case err != nil:
