@@ -38,7 +38,7 @@ test:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted"; exit 1; fi
 	@command -v curl >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -q && apt-get install -qy --no-install-recommends curl; } || { echo "the tests need curl: install it"; exit 1; }
 	@[ ! -e /dev/fuse ] || command -v bindfs >/dev/null || [ "$$(id -u)" != 0 ] || apt-get install -qy --no-install-recommends bindfs >/dev/null 2>&1 || true
-	$(GO) vet -trimpath -tags $(TAGS),python,browser,faults ./...
+	$(GO) vet -trimpath -tags $(TAGS),python,browser,faults,engines ./...
 	python=$$(scripts/python.sh) && node=$$(scripts/web.sh) && GO=$(GO) TAGS=$(TAGS),python,browser HOLDOUTD_PYTHON=$$python HOLDOUTD_NODE=$$node scripts/test.sh
 
 test-all:

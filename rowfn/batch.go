@@ -1,6 +1,7 @@
 package rowfn
 
 import (
+	"fmt"
 	"math/big"
 	"math/bits"
 )
@@ -60,4 +61,35 @@ func Times(a, b int64) Wide {
 func (w Wide) Big() *big.Int {
 	b := new(big.Int).SetUint64(w.Hi)
 	return b.Lsh(b, 64).Or(b, new(big.Int).SetUint64(w.Lo))
+}
+
+// Once is a batch without repetitions, and where each of its functions and products is in that. A search lists a function for each step
+// in which it can be asked, with the same nodes. The error says of which product the functions are not there.
+func (b Batch) Once() (distinct Batch, functions, products []int, err error) {
+	functions, distinct.Functions = places(b.Functions)
+	pairs := make([]Product, len(b.Products))
+	for i, p := range b.Products {
+		if p.A < 0 || p.B < 0 || p.A >= len(functions) || p.B >= len(functions) {
+			return distinct, nil, nil, fmt.Errorf("rowfn: product %d is of the functions %d and %d of %d", i, p.A, p.B, len(functions))
+		}
+		x, y := functions[p.A], functions[p.B]
+		pairs[i] = Product{A: min(x, y), B: max(x, y)}
+	}
+	products, distinct.Products = places(pairs)
+	return distinct, functions, products, nil
+}
+
+// places are the elements without repetitions, and where each of them is among those.
+func places[T comparable](all []T) (at []int, distinct []T) {
+	seen := make(map[T]int, len(all))
+	at = make([]int, len(all))
+	for i, x := range all {
+		known, ok := seen[x]
+		if !ok {
+			known = len(distinct)
+			seen[x], distinct = known, append(distinct, x)
+		}
+		at[i] = known
+	}
+	return at, distinct
 }

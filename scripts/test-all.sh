@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What draws lots, or takes longer than make test: the Go tests from a fresh seed, those under the race detector that make test leaves out, 20,000 runs of the simulation, every
-# kind of model against its library, the clients of agents, every planted fault, and every fuzz target for FUZZTIME. All parts run, whatever the first ones say; it ends
+# kind of model against its library, SQL engines against the one in memory, the clients of agents, every planted fault, and every fuzz target for FUZZTIME. All parts run, whatever the first ones say; it ends
 # with a table, in which what failed has the line that repeats it. make test-all calls it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -22,6 +22,8 @@ part simulation "HOLDOUTD_SEED=$seed go test ./tests/simulation -run TestSeeds -
 python=$(scripts/python.sh) || exit 1
 models=(python/tests/test_grid.py --noconftest -p no:cacheprovider)
 part models "HOLDOUTD_GRID=all PYTHONPATH=python/src $python -m pytest ${models[*]}" env HOLDOUTD_GRID=all PYTHONPATH=python/src "$python" -m pytest "${models[@]}"
+engines=$(scripts/engines.sh) || exit 1
+part engines "HOLDOUTD_ENGINES=\$(scripts/engines.sh) go test -tags engines ./queries/engine/remote" env HOLDOUTD_ENGINES="$engines" "${GO:-go}" test -count=1 -vet=off -timeout 60m -tags "$TAGS,engines" ./queries/engine/remote/...
 part agents "scripts/tools-read.sh" scripts/tools-read.sh
 part faults "make test-faults" make test-faults
 part fuzz "make fuzz; an input that fails is kept beside its target" make fuzz FUZZTIME="${FUZZTIME:-30s}"

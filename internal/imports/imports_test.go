@@ -86,7 +86,8 @@ func TestInnermost(t *testing.T) {
 		"queries":                   {"dataset/ingest", "queries/engine"},
 		"queries/expr":              {"queries/kernel", "queries/engine"},
 		"queries/kernel":            {"queries", "queries/expr", "queries/engine", "queries/model"}, // row functions alone: another engine needs no language
-		"queries/engine":            {"queries", "queries/expr", "queries/model"},
+		"queries/engine":            {"queries", "queries/expr", "queries/model", "queries/engine/remote"},
+		"queries/engine/remote":     {"queries", "queries/expr", "queries/model"},
 		"queries/model":             {"queries", "queries/expr", "dataset"},
 		"dataset":                   {"dataset/ingest"},
 		"holdout/ledger":            {"holdout", "queries", "thresholdout", "dataset", "holdout/ledger/sqlite", "holdout/ledger/postgres"}, // a contract knows no implementation

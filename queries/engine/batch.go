@@ -1,10 +1,6 @@
 package engine
 
-import (
-	"fmt"
-
-	"github.com/holdoutd/holdoutd/rowfn"
-)
+import "github.com/holdoutd/holdoutd/rowfn"
 
 // item is what one pass must hold together: a product with its two functions, or a function that no product is of.
 type item struct {
@@ -78,35 +74,4 @@ func pieceOf(of rowfn.Batch, items []item) piece {
 		p.products = append(p.products, i.product)
 	}
 	return p
-}
-
-// once is a batch without repetitions, and where each of its functions and products is in that. A search lists a function for each step
-// in which it can be asked, with the same nodes.
-func once(b rowfn.Batch) (distinct rowfn.Batch, functions, products []int, err error) {
-	functions, distinct.Functions = places(b.Functions)
-	pairs := make([]rowfn.Product, len(b.Products))
-	for i, p := range b.Products {
-		if p.A < 0 || p.B < 0 || p.A >= len(functions) || p.B >= len(functions) {
-			return distinct, nil, nil, fmt.Errorf("engine: product %d is of the functions %d and %d of %d", i, p.A, p.B, len(functions))
-		}
-		a, b := functions[p.A], functions[p.B]
-		pairs[i] = rowfn.Product{A: min(a, b), B: max(a, b)}
-	}
-	products, distinct.Products = places(pairs)
-	return distinct, functions, products, nil
-}
-
-// places are the elements without repetitions, and where each of them is among those.
-func places[T comparable](all []T) (at []int, distinct []T) {
-	seen := make(map[T]int, len(all))
-	at = make([]int, len(all))
-	for i, x := range all {
-		known, ok := seen[x]
-		if !ok {
-			known = len(distinct)
-			seen[x], distinct = known, append(distinct, x)
-		}
-		at[i] = known
-	}
-	return at, distinct
 }

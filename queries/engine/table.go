@@ -94,7 +94,7 @@ func (t *Table) Moments(ctx context.Context, batch rowfn.Batch, from, to int64) 
 	if err := ctx.Err(); err != nil {
 		return rowfn.Sums{}, err
 	}
-	distinct, functions, products, err := once(batch)
+	distinct, functions, products, err := batch.Once()
 	if err != nil {
 		return rowfn.Sums{}, err
 	}

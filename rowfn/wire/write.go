@@ -26,29 +26,23 @@ func Inline(s rowfn.Scorer) json.RawMessage {
 // not written.
 func Marshal(b rowfn.Batch, models func(rowfn.Scorer) json.RawMessage) ([]byte, error) {
 	w := &writer{at: map[*rowfn.Node]int{}, models: models, modelAt: map[string]int{}}
-	if len(b.Functions) > MaxFunctions || len(b.Products) > MaxProducts {
-		return nil, &Error{"", fmt.Sprintf("%d functions and %d products, at most %d and %d can be written", len(b.Functions), len(b.Products), MaxFunctions, MaxProducts)}
+	out, err := w.batch(b)
+	if err != nil {
+		return nil, err
 	}
-	out := batch{Version: Version, Functions: make([]function, len(b.Functions))}
-	for i := range b.Functions {
-		f, err := w.function(&b.Functions[i])
-		if err != nil {
-			return nil, fmt.Errorf("function %d: %w", i, err)
-		}
-		out.Functions[i] = f
-	}
-	for i, p := range b.Products {
-		if p.A < 0 || p.B < 0 || p.A >= len(b.Functions) || p.B >= len(b.Functions) {
-			return nil, &Error{fmt.Sprintf("/products/%d", i), "is of a function that is not there"}
-		}
-		out.Products = append(out.Products, [2]int{p.A, p.B})
-	}
-	out.Nodes, out.Models = w.nodes, w.list
 	text, err := encode(out)
 	if err == nil && len(text) > MaxBytes {
 		return nil, &Error{"", fmt.Sprintf("%d bytes, at most %d can be written", len(text), MaxBytes)}
 	}
 	return text, err
+}
+
+// Check says what is wrong with a batch that [Marshal] would not write for what its functions and nodes are: it breaks the contract of package rowfn. It knows no
+// limit of bytes.
+func Check(b rowfn.Batch) error {
+	w := &writer{at: map[*rowfn.Node]int{}, modelAt: map[string]int{}}
+	_, err := w.batch(b)
+	return err
 }
 
 func encode(b batch) ([]byte, error) {
@@ -69,6 +63,28 @@ type writer struct {
 	models  func(rowfn.Scorer) json.RawMessage
 	list    []modelForm
 	modelAt map[string]int
+}
+
+func (w *writer) batch(b rowfn.Batch) (out batch, err error) {
+	if len(b.Functions) > MaxFunctions || len(b.Products) > MaxProducts {
+		return out, &Error{"", fmt.Sprintf("%d functions and %d products, at most %d and %d can be written", len(b.Functions), len(b.Products), MaxFunctions, MaxProducts)}
+	}
+	out = batch{Version: Version, Functions: make([]function, len(b.Functions))}
+	for i := range b.Functions {
+		f, err := w.function(&b.Functions[i])
+		if err != nil {
+			return out, fmt.Errorf("function %d: %w", i, err)
+		}
+		out.Functions[i] = f
+	}
+	for i, p := range b.Products {
+		if p.A < 0 || p.B < 0 || p.A >= len(b.Functions) || p.B >= len(b.Functions) {
+			return out, &Error{fmt.Sprintf("/products/%d", i), "is of a function that is not there"}
+		}
+		out.Products = append(out.Products, [2]int{p.A, p.B})
+	}
+	out.Nodes, out.Models = w.nodes, w.list
+	return out, nil
 }
 
 func (w *writer) function(f *rowfn.Function) (out function, err error) {
