@@ -953,7 +953,7 @@ type NewRelease struct {
 	Columns []ColumnRequest `json:"columns,omitempty"`
 
 	// accepted: make the release although releases of other holdouts are of the same rows, or may have been forgotten
-	// with a restore. It says so for good, with the sum that is known: "accepted"
+	// with a restore. The card says so for good, with the sum that is known: "accepted"
 	EarlierReleases string `json:"earlier_releases,omitempty"`
 
 	// what all releases of the holdout may spend together, for ever; the first release says it, and later ones leave it
@@ -1001,22 +1001,13 @@ type PrivateRelease struct {
 	// count, and about the noise alone
 	Confidence float64 `json:"confidence"`
 
-	Guarantee string          `json:"guarantee"` // what is protected, and from whom, in words
-	Request   json.RawMessage `json:"request"`   // what was asked for, in its one form
-
-	// what this release and all that are known of the same rows have spent together when it was made
-	KnownEpsilon float64 `json:"known_epsilon"`
-
-	Units   Statistic          `json:"units"`   // how many units there are
-	Columns []ColumnStatistics `json:"columns"` // in the order of their names
-
-	// other holdouts whose releases are of the same rows, as they stood when this one was made. Those of other servers,
-	// and of the same people with other rows, nobody knows here
-	EarlierReleases []EarlierRelease `json:"earlier_releases,omitempty"`
-
-	Rows        *Statistic `json:"rows,omitempty"`          // how many rows were kept of them, where several of a unit may be
-	RowsPerUnit int64      `json:"rows_per_unit,omitempty"` // at most so many rows of a unit count; absent where units are rows
-	Warnings    []Warning  `json:"warnings,omitempty"`      // what else adds up to it
+	Guarantee   string             `json:"guarantee"`               // what is protected, and from whom, in words
+	Request     json.RawMessage    `json:"request"`                 // what was asked for, in its one form
+	Units       Statistic          `json:"units"`                   // how many units there are
+	Columns     []ColumnStatistics `json:"columns"`                 // in the order of their names
+	Rows        *Statistic         `json:"rows,omitempty"`          // how many rows were kept of them, where several of a unit may be
+	RowsPerUnit int64              `json:"rows_per_unit,omitempty"` // at most so many rows of a unit count; absent where units are rows
+	Warnings    []Warning          `json:"warnings,omitempty"`      // that a restore may have forgotten releases, which add up to it
 }
 
 // PrivateReleases are the private releases of a holdout, with what they have spent.
@@ -1031,16 +1022,6 @@ type PrivateReleases struct {
 	EarlierReleases []string `json:"earlier_releases,omitempty"`
 
 	Next int64 `json:"next,omitempty"` // the parameter after for the next page; absent on the last one
-}
-
-// EarlierRelease is another holdout whose releases are of the same rows.
-type EarlierRelease struct {
-	Holdout string `json:"holdout"` // its id; it may be deleted
-
-	// how many rows at least, rounded up to tenths: of this training part or of the other one, whichever is more
-	Share float64 `json:"share"`
-
-	Epsilon *float64 `json:"epsilon,omitempty"` // what its releases have spent; absent where nobody knows any more
 }
 
 // Statistic is a released number, with an interval for the table's own.

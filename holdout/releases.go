@@ -36,7 +36,7 @@ type NewRelease struct {
 	Epsilon         float64                 `json:"epsilon" doc:"what the release spends; at most six decimals"`
 	ReleaseEpsilon  float64                 `json:"release_epsilon,omitempty" doc:"what all releases of the holdout may spend together, for ever; the first release says it, and later ones leave it out. Default: 3"`
 	RowsPerUnit     int                     `json:"rows_per_unit,omitempty" doc:"at most so many rows of a unit count, chosen at random; noise grows with it. Default: 1. Left out where units are rows"`
-	EarlierReleases string                  `json:"earlier_releases,omitempty" enum:"accepted" doc:"accepted: make the release although releases of other holdouts are of the same rows, or may have been forgotten with a restore. It says so for good, with the sum that is known"`
+	EarlierReleases string                  `json:"earlier_releases,omitempty" enum:"accepted" doc:"accepted: make the release although releases of other holdouts are of the same rows, or may have been forgotten with a restore. The card says so for good, with the sum that is known"`
 	Columns         []release.ColumnRequest `json:"columns,omitempty" doc:"of which columns statistics are released; each part of the release has less of its epsilon the more there are"`
 }
 
@@ -53,10 +53,8 @@ type Released struct {
 	Confidence  float64         `json:"confidence" doc:"of each interval by itself, and of the shares and counts of one column together. Intervals are about the rows that count, and about the noise alone"`
 	Guarantee   string          `json:"guarantee" doc:"what is protected, and from whom, in words"`
 	Request     json.RawMessage `json:"request" doc:"what was asked for, in its one form"`
-	// What else is known to be released of the same rows.
-	Earlier      []EarlierRelease `json:"earlier_releases,omitempty" doc:"other holdouts whose releases are of the same rows, as they stood when this one was made. Those of other servers, and of the same people with other rows, nobody knows here"`
-	KnownEpsilon float64          `json:"known_epsilon" doc:"what this release and all that are known of the same rows have spent together when it was made"`
-	Warnings     []Warning        `json:"warnings,omitempty" doc:"what else adds up to it"`
+	// No word on other holdouts with the same rows: which those are is a function of the rows that no epsilon pays for.
+	Warnings []Warning `json:"warnings,omitempty" doc:"that a restore may have forgotten releases, which add up to it"`
 	release.Result
 }
 
@@ -135,7 +133,7 @@ func (s *Service) release(ctx context.Context, p Principal, id string, n NewRele
 		return nil, s.releaseError(&ledger.EpsilonError{Requested: int64(r.Epsilon), Spent: known.Released.Spent, Limit: int64(text.ReleaseEpsilon)})
 	case card.Units.Training == 0:
 		return nil, fail(NotFound, "this holdout has no training part: it was created with holdout=1.0")
-	case forgotten != nil && s.restores.forgot(known.Created) && n.EarlierReleases == "":
+	case forgotten != nil && n.EarlierReleases == "":
 		return nil, fail(ReleasedBefore, "%s. So releases may have been made that this server has forgotten, and what they spent adds up to this one. earlier_releases=accepted makes it all the same, and it says so for good", forgotten.Detail)
 	}
 	rows := card.Rows.Training
@@ -156,13 +154,17 @@ func (s *Service) release(ctx context.Context, p Principal, id string, n NewRele
 			return nil, s.ledgerError(err)
 		}
 	}
-	h, done, err := s.take(ctx, id) // ends its being a draft
+	now, err := s.ledger.Holdout(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, s.ledgerError(err)
 	}
-	defer done()
-	if err := r.Check(h.trainingTable.Schema().Fields, h.card.Unit == rowUnit); err != nil {
-		return nil, releaseInvalid(err)
+	switch limit, err := n.limit(now.Released); { // another first release may have been made while this one waited
+	case err != nil:
+		return nil, err
+	case limit != text.ReleaseEpsilon:
+		return nil, fail(Conflict, "the first release of this holdout was made meanwhile, and said that all may spend %v together; send this one again", limit.Float())
+	case int64(r.Epsilon) > int64(limit)-now.Released.Spent:
+		return nil, s.releaseError(&ledger.EpsilonError{Requested: int64(r.Epsilon), Spent: now.Released.Spent, Limit: int64(limit)})
 	}
 	earlier, err := s.earlierReleases(ctx, id)
 	if err != nil {
@@ -170,6 +172,14 @@ func (s *Service) release(ctx context.Context, p Principal, id string, n NewRele
 	}
 	if len(earlier) > 0 && n.EarlierReleases == "" {
 		return nil, releasedBefore(earlier)
+	}
+	h, done, err := s.take(ctx, id) // ends its being a draft
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := r.Check(h.trainingTable.Schema().Fields, h.card.Unit == rowUnit); err != nil {
+		return nil, releaseInvalid(err)
 	}
 	result, err := h.released(ctx, s.path(holdoutsDir, id), r, h.secret.Noise.Stream("private release 1", h.digest[:], []byte(query)))
 	if err != nil {
@@ -179,15 +189,8 @@ func (s *Service) release(ctx context.Context, p Principal, id string, n NewRele
 	for _, e := range earlier {
 		text.Earlier = append(text.Earlier, e.Holdout)
 	}
-	spent := known.Released.Spent + int64(r.Epsilon)
-	if now, err := s.ledger.Holdout(ctx, id); err == nil { // another one may have been made while this one waited
-		spent = now.Released.Spent + int64(r.Epsilon)
-	}
 	said := Released{Version: releaseVersion, Holdout: id, Release: query, Created: record.Time, Epsilon: r.Epsilon.Float(), Unit: h.card.Unit, RowsPerUnit: r.RowsPerUnit,
-		Confidence: release.Confidence, Guarantee: guaranteeOf(r, h.card.Unit), Request: canonical, Earlier: earlier, KnownEpsilon: release.Millionths(spent + known64(earlier)).Float(), Result: *result}
-	if len(earlier) > 0 {
-		said.Warnings = append(said.Warnings, Warning{Code: releasedBeforeCode, Detail: sumOf(said.KnownEpsilon, earlier)})
-	}
+		Confidence: release.Confidence, Guarantee: guaranteeOf(r, h.card.Unit), Request: canonical, Result: *result}
 	if forgotten != nil {
 		said.Warnings = append(said.Warnings, Warning{Code: Restored, Detail: forgotten.Detail + ". Releases that were forgotten add up to this one"})
 	}
@@ -410,7 +413,7 @@ func sumOf(known float64, earlier []EarlierRelease) string {
 // releasedBefore refuses a release of rows of which there are others.
 func releasedBefore(earlier []EarlierRelease) error {
 	return &Error{Kind: ReleasedBefore, Members: map[string]any{"holdout": earlier[0].Holdout, "earlier_releases": earlier},
-		Detail: sumOf(release.Millionths(known64(earlier)).Float(), earlier) + " before this one. Make the release of that holdout, or use its releases. earlier_releases=accepted makes it all the same, and it and the card say so for good"}
+		Detail: sumOf(release.Millionths(known64(earlier)).Float(), earlier) + " before this one. Use its releases. earlier_releases=accepted makes it all the same, and the card says so for good"}
 }
 
 // addUp puts on the card of a holdout with releases what is known of others of the same rows: of those that its own were made behind, and of those that were made behind its own.

@@ -65,7 +65,7 @@ func TestReleaseIsPaidOnce(t *testing.T) {
 		}
 	}
 	var said Released
-	if err := json.Unmarshal(bodies[0], &said); err != nil || said.Epsilon != .5 || len(said.Columns) != 2 || said.Columns[1].Mean == nil || said.KnownEpsilon != .5 || said.Earlier != nil || said.Warnings != nil || !strings.Contains(said.Guarantee, "only this release") || !strings.Contains(said.Guarantee, "e^0.5 = 1.65") || !strings.Contains(said.Guarantee, "e^1 = 2.72") || !strings.Contains(said.Guarantee, "exact number of rows") || !strings.Contains(said.Guarantee, "of other servers") {
+	if err := json.Unmarshal(bodies[0], &said); err != nil || said.Epsilon != .5 || len(said.Columns) != 2 || said.Columns[1].Mean == nil || said.Warnings != nil || !strings.Contains(said.Guarantee, "only this release") || !strings.Contains(said.Guarantee, "e^0.5 = 1.65") || !strings.Contains(said.Guarantee, "e^1 = 2.72") || !strings.Contains(said.Guarantee, "exact number of rows") || !strings.Contains(said.Guarantee, "of other servers") {
 		t.Errorf("%s (%v)", bodies[0], err)
 	}
 	var refused *Error
@@ -349,10 +349,8 @@ func TestReleasedRowsComeAgain(t *testing.T) {
 			if again := mustRelease(t, s, second.ID, n); !bytes.Equal(again, body) {
 				t.Errorf("the same without the word is another release: %s", again)
 			}
-			var said Released
-			must(t, json.Unmarshal(body, &said))
-			if said.KnownEpsilon != 2.5 || len(said.Earlier) != 1 || said.Earlier[0].Holdout != first.ID || *said.Earlier[0].Epsilon != 2 || len(said.Warnings) != 1 || !strings.Contains(said.Warnings[0].Detail, "2.5 together") {
-				t.Errorf("the release says %s", body)
+			if bytes.Contains(body, []byte(first.ID)) || bytes.Contains(body, []byte("share\":0")) || bytes.Contains(body, []byte(releasedBeforeCode)) {
+				t.Errorf("the release says what the rows have in common with others: %s", body)
 			}
 			n.Epsilon = .25
 			_, err = s.Release(t.Context(), admin, second.ID, n)
@@ -494,7 +492,7 @@ func TestReleaseIsMarkedFirst(t *testing.T) {
 	}
 }
 
-// TestReleaseAfterARestore: where releases may be forgotten with a restore, a new one is refused, or accepted and says so for good; a holdout that was made since says that its rows may have been released of; where nothing was lost nothing is said.
+// TestReleaseAfterARestore: where releases may be forgotten with a restore, a new one is refused, or accepted and says so for good, also of a holdout that was made since; where nothing was lost nothing is said.
 func TestReleaseAfterARestore(t *testing.T) {
 	for _, lost := range []bool{true, false} {
 		dir := t.TempDir()
@@ -513,21 +511,18 @@ func TestReleaseAfterARestore(t *testing.T) {
 			t.Errorf("replayed as %s", again)
 		}
 		after := create(t, s, Settings{Questions: 10}, visits(t, 400, 2))
-		n := aRelease(1)
-		body, err := s.Release(t.Context(), admin, before.ID, n)
-		if lost {
-			var e *Error
-			if !errors.As(err, &e) || e.Kind != ReleasedBefore || !strings.Contains(e.Detail, "forgotten") {
-				t.Fatalf("after a loss that was accepted: %v", err)
+		for _, id := range []string{before.ID, after.ID} { // the table of the second one may have been uploaded in between, and released of
+			n := aRelease(1)
+			if lost {
+				_, err := s.Release(t.Context(), admin, id, n)
+				var e *Error
+				if !errors.As(err, &e) || e.Kind != ReleasedBefore || !strings.Contains(e.Detail, "forgotten") {
+					t.Fatalf("after a loss that was accepted: %v", err)
+				}
+				n.EarlierReleases = overlapAccepted
 			}
-			n.EarlierReleases = overlapAccepted
-			body = mustRelease(t, s, before.ID, n)
-		} else {
-			must(t, err)
-		}
-		for id, body := range map[string]json.RawMessage{before.ID: body, after.ID: mustRelease(t, s, after.ID, aRelease(1))} {
 			var said Released
-			must(t, json.Unmarshal(body, &said))
+			must(t, json.Unmarshal(mustRelease(t, s, id, n), &said))
 			if warned := len(said.Warnings) == 1 && said.Warnings[0].Code == Restored && strings.Contains(said.Warnings[0].Detail, "add up to this one"); warned != lost {
 				t.Errorf("lost %v: the release of %s warns of %+v", lost, id, said.Warnings)
 			}
@@ -556,11 +551,7 @@ func TestReleaseOfALostLedger(t *testing.T) {
 		t.Fatalf("of rows of a holdout that was forgotten: %v", err)
 	}
 	n.EarlierReleases = overlapAccepted
-	var said Released
-	must(t, json.Unmarshal(mustRelease(t, s, id, n), &said))
-	if len(said.Earlier) != 1 || said.Earlier[0].Epsilon != nil || said.KnownEpsilon != 1 {
-		t.Errorf("%+v, %v", said.Earlier, said.KnownEpsilon)
-	}
+	mustRelease(t, s, id, n)
 	card, err := s.Card(t.Context(), admin, id)
 	must(t, err)
 	if !slices.ContainsFunc(card.Warnings, func(w Warning) bool {

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -93,11 +92,6 @@ func (r restores) pending() *restore {
 		}
 	}
 	return nil
-}
-
-// forgot reports whether a holdout that was made then was there at a restore of which its owner said that something may be lost.
-func (r restores) forgot(created time.Time) bool {
-	return slices.ContainsFunc(r.Restores, func(one restore) bool { return one.Loss == lossAccepted && !created.After(one.Restored) })
 }
 
 // warning is what a card says of answers that may be lost, or nil. A holdout that was there when the directory was restored has forgotten answers itself: that is said before what its rows may have been part of.

@@ -310,7 +310,7 @@ books, all tables. An interrupted restore leaves DIR.restoring, on which nothing
 Answers that the server gave after the backup are forgotten, with what they spent. So a restored directory replays recorded
 answers, and gives no new ones and takes no tables until you say what became of later answers, with the server stopped:
 
-  --nothing-lost  nothing was answered, and no holdout retired, after the backup, for example because the server was stopped
+  --nothing-lost  nothing was answered or released, and no holdout retired, after the backup, for example because the server was stopped
                   before it
   --accept-lost   answers may be lost: the cards of all holdouts say so for good, because intervals given since hold only for
                   those who know none of the lost answers
@@ -372,7 +372,7 @@ Compare the newest answer that anyone kept with holdoutd verify DIR before you s
 	cmd.Flags().StringVar(&serverKey, "server-key", "", "file with the server's key, where the backup does not have it")
 	command.add(cmd.Flags())
 	cmd.Flags().StringVar(&shared, "ledger", "", "address of the ledger, where the backup is of servers that were started with --ledger; or @FILE with it")
-	cmd.Flags().BoolVar(&none, "nothing-lost", false, "say of a restored directory that nothing was answered, and no holdout retired, after the backup")
+	cmd.Flags().BoolVar(&none, "nothing-lost", false, "say of a restored directory that nothing was answered or released, and no holdout retired, after the backup")
 	cmd.Flags().BoolVar(&lost, "accept-lost", false, "say of a restored directory that answers may be lost; cards say so for good")
 	return cmd
 }

@@ -34,7 +34,7 @@ Take bounds, edges and texts that are public, or that you know without a look at
 What a release spends is recorded before it is shown. All releases of a holdout together spend at most what the first one says with
 --release-epsilon, for ever. The same release again is the recorded one, and costs nothing; --list shows all. Releases of the same rows add up, and so do
 those of other rows of the same units: of this holdout, of others, and of other servers, which nobody counts. Where this server knows of releases of the
-same rows it refuses; --earlier-releases accepted makes one all the same, which says so for good. A release protects from people who
+same rows it refuses; --earlier-releases accepted makes one all the same, and the cards say so for good. A release protects from people who
 have nothing but releases: keys may download the training part itself. No held-out row is read.
 
 ` + findingHelp,

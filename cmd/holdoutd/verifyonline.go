@@ -110,7 +110,9 @@ func (f *onlineFlags) holdouts(
 		return nil, err
 	}
 	for _, card := range cards {
-		ids = append(ids, card.ID)
+		if !card.Draft { // nothing was asked of a draft, and to read its chain would end its being one
+			ids = append(ids, card.ID)
+		}
 	}
 	var gone []string
 	for id := range kept {
@@ -128,6 +130,10 @@ func verifyServed(ctx context.Context, c *client.Client, id string, kept ...hold
 	before, err := c.Budget(ctx, id)
 	gone := client.IsNotFound(err)
 	if err != nil && !gone {
+		return report, err
+	}
+	releasesBefore, err := releasesOf(ctx, c, id)
+	if err != nil {
 		return report, err
 	}
 	export, to := io.Pipe()
@@ -154,7 +160,36 @@ func verifyServed(ctx context.Context, c *client.Client, id string, kept ...hold
 	case err != nil:
 		return report, err
 	}
-	return report, agree(&report, &before, &after)
+	if err := agree(&report, &before, &after); err != nil {
+		return report, err
+	}
+	releasesAfter, err := c.Releases(ctx, id)
+	switch {
+	case client.IsNotFound(err): // it was deleted meanwhile
+		return report, nil
+	case err != nil:
+		return report, err
+	}
+	return report, released(&report, releasesBefore, releasesAfter)
+}
+
+// releasesOf is what a server says that releases have spent; nothing of a holdout that is gone.
+func releasesOf(ctx context.Context, c *client.Client, id string) (client.PrivateReleases, error) {
+	all, err := c.Releases(ctx, id)
+	if client.IsNotFound(err) {
+		err = nil
+	}
+	return all, err
+}
+
+// released holds what the releases of a chain have spent against what the server said before, and after.
+func released(report *holdout.Verification, before, after client.PrivateReleases) error {
+	const rounding = 1e-9 // sums of millionths
+	if report.Releases < before.Made || report.Releases > after.Made || report.Epsilon < before.Spent-rounding || report.Epsilon > after.Spent+rounding {
+		return fmt.Errorf("the chain has %d releases of epsilon %v together, and the server says %d to %d of %v to %v",
+			report.Releases, report.Epsilon, before.Made, after.Made, before.Spent, after.Spent)
+	}
+	return nil
 }
 
 // agree holds what a chain has spent against what the server said is left before, and after.

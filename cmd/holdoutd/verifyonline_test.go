@@ -142,8 +142,11 @@ func TestVerifyOnline(t *testing.T) {
 	if _, err := c.CloseWithReport(ctx, ids[1], []any{map[string]any{"type": "fraction", "of": "x > 0.77"}}, "the end"); err != nil {
 		t.Fatal(err)
 	}
-	if out, _ := done(t, online()...); strings.Count(out, ": in order") != 4 || !strings.Contains(out, "1 of 3 rounds") {
-		t.Errorf("four holdouts: %s", out)
+	if out, _ := done(t, online()...); strings.Count(out, ": in order") != 3 || !strings.Contains(out, "1 of 3 rounds") {
+		t.Errorf("three holdouts that are no drafts: %s", out)
+	}
+	if card, err := c.Holdout(ctx, more[1]); err != nil || !card.Draft {
+		t.Errorf("the draft is no draft any more: %+v, %v", card, err)
 	}
 	for _, id := range more { // the one of rounds was asked
 		if err := c.Delete(ctx, id); err != nil {
@@ -188,6 +191,14 @@ func TestVerifyOnline(t *testing.T) {
 		t.Errorf("heads that are none: %d %s%s", code, out, errs)
 	}
 
+	if _, err := c.Release(ctx, ids[0], client.NewRelease{Epsilon: 0.5}); err != nil {
+		t.Fatal(err)
+	}
+	done(t, online()...)
+	if err := os.WriteFile(kept, []byte(whole), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
 	// Between: a proxy that changes what the server says, or asks it for another holdout.
 	to, err := url.Parse(p.url)
 	if err != nil {
@@ -199,6 +210,7 @@ func TestVerifyOnline(t *testing.T) {
 	for _, c := range []struct{ path, old, new, want string }{
 		{ids[0] + "/ledger", `\"value\":`, `\"value\":1`, "head"},
 		{ids[0] + "/budget", `"left":`, `"left":1`, "and the server says"},
+		{ids[0] + "/releases", `"spent":0.5`, `"spent":1.5`, "1 releases of epsilon 0.5 together, and the server says 1 to 1 of 1.5"},
 		{ids[0] + "/budget", ids[0], nobody, "its chain has no deletion"},
 		{ids[1] + "/budget", ids[1], ids[0], "its chain ends with a deletion"},
 		{ids[1] + "/ledger", ids[1], ids[0], "the server gave the ledger of " + ids[0]},

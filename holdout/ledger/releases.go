@@ -76,8 +76,8 @@ func ParseEpsilons(text string) (a Epsilons, err error) {
 	return a, nil
 }
 
-// with debits a release with this request. It is an *EpsilonError where that spends more than is left, and else ErrInvalid.
-func (a Epsilons) with(canonical []byte) (Epsilons, error) {
+// With debits a release with this request. It is an *EpsilonError where that spends more than is left, and else ErrInvalid.
+func (a Epsilons) With(canonical []byte) (Epsilons, error) {
 	var said struct {
 		Epsilon json.Number `json:"epsilon"`
 		Limit   json.Number `json:"release_epsilon"`
@@ -111,6 +111,21 @@ func (a Epsilons) with(canonical []byte) (Epsilons, error) {
 		return a, invalid("the releases of %d other holdouts are of the same rows: at most %d", len(earlier), MaxEarlier)
 	}
 	return Epsilons{Spent: a.Spent + epsilon, Limit: limit, Made: a.Made + 1, Earlier: earlier}, nil
+}
+
+// CheckReleases compares books with the requests of a chain's releases, in their order. The reason is "" if they agree.
+func CheckReleases(books Epsilons, requests [][]byte) (reason string) {
+	var chain Epsilons
+	for _, r := range requests {
+		var err error
+		if chain, err = chain.With(r); err != nil {
+			return err.Error()
+		}
+	}
+	if books.Text() != chain.Text() {
+		return fmt.Sprintf("the books say of releases %q, the chain %q", books.Text(), chain.Text())
+	}
+	return ""
 }
 
 // maxEpsilon is 2^40 millionths: sums of MaxReleases stay exact.
@@ -149,7 +164,7 @@ func (tx *Tx) Release(r Release) (Receipt, error) {
 	case known:
 		return Receipt{}, fmt.Errorf("%w: release %s", ErrAnswered, short(r.Query))
 	}
-	account, err := b.Released.with(r.Canonical)
+	account, err := b.Released.With(r.Canonical)
 	if err != nil {
 		return Receipt{}, err
 	}

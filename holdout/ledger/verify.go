@@ -136,7 +136,7 @@ func (v *verifier) meaning(e *Entry, core []byte) (reason string) {
 		if first, ok := v.releases[key]; ok {
 			return fmt.Sprintf("request %s was released at seq %d", short(e.Query), first)
 		}
-		epsilons, err := v.epsilons.with(e.Canonical)
+		epsilons, err := v.epsilons.With(e.Canonical)
 		if err != nil {
 			return err.Error()
 		}

@@ -75,13 +75,13 @@ func wrong(pointer, format string, args ...any) error {
 	return &RequestError{pointer, fmt.Sprintf(format, args...)}
 }
 
-// EpsilonOf is a number of at most six decimals as an Epsilon; ok is false for others, and for those out of range.
+// EpsilonOf is a number of at most six decimals as an Epsilon, also where it is off by the rounding of a sum; ok is false for others, and for those out of range.
 func EpsilonOf(x float64) (e Millionths, ok bool) {
 	if !(x >= MinEpsilon.Float() && x <= MaxEpsilon.Float()) {
 		return 0, false
 	}
 	e = Millionths(math.Round(x * perOne))
-	return e, e.Float() == x
+	return e, math.Abs(e.Float()-x) <= 1e-12*(1+x)
 }
 
 // Float is the epsilon as a number.

@@ -73,7 +73,6 @@ var components = map[string]string{
 	"Statistic":        "a released number, with an interval for the table's own",
 	"NewRelease":       "what a release is made of",
 	"PrivateRelease":   "a private release of statistics, as it is recorded, the same bytes for ever",
-	"EarlierRelease":   "another holdout whose releases are of the same rows",
 	"PrivateReleases":  "the private releases of a holdout, with what they have spent",
 	"Quantile":         "a released quantile",
 

@@ -26,7 +26,7 @@ var types = []struct{ component, name string }{
 	{"FinalReport", "FinalReport"}, {"ReportAnswer", "ReportAnswer"}, {"ReportAsker", "ReportAsker"}, {"Spent", "Spent"}, {"ReportPlan", "ReportPlan"}, {"PlannedReport", "PlannedReport"},
 	{"KeptModel", "KeptModel"}, {"PlanRequest", "PlanRequest"}, {"Plan", "Plan"}, {"MethodPlan", "MethodPlan"}, {"Workload", "Workload"}, {"WorkloadItem", "WorkloadItem"}, {"WorkloadPlan", "WorkloadPlan"}, {"WorkloadPrice", "WorkloadPrice"},
 	{"CreatedKey", "Key"}, {"KeyInfo", "Key"}, {"KeySubject", "KeySubject"}, {"Keys", "keyList"}, {"NewKey", "newKey"}, {"GrantInfo", "Grant"}, {"GrantMeter", "GrantMeter"}, {"Grants", "grantList"}, {"NewGrant", "NewGrant"}, {"Spender", "Spender"}, {"Spending", "spending"},
-	{"NewRelease", "NewRelease"}, {"ColumnRequest", "ColumnRequest"}, {"PrivateRelease", "PrivateRelease"}, {"PrivateReleases", "PrivateReleases"}, {"EarlierRelease", "EarlierRelease"}, {"Statistic", "Statistic"}, {"ColumnStatistics", "ColumnStatistics"}, {"Cell", "Cell"}, {"Quantile", "Quantile"},
+	{"NewRelease", "NewRelease"}, {"ColumnRequest", "ColumnRequest"}, {"PrivateRelease", "PrivateRelease"}, {"PrivateReleases", "PrivateReleases"}, {"Statistic", "Statistic"}, {"ColumnStatistics", "ColumnStatistics"}, {"Cell", "Cell"}, {"Quantile", "Quantile"},
 	{"Problem", "Problem"}, {"Violation", "Violation"},
 }
 
@@ -34,7 +34,7 @@ var types = []struct{ component, name string }{
 // than zero, an int where the number is small.
 var own = map[string]string{
 	"Settings.check": "*float64", "Column.min": "*float64", "Column.max": "*float64", "Column.nulls": "*int64", "Answer.regret": "*float64", "Answer.p_value": "*float64", "Answer.plain_p_value": "*float64",
-	"Interval.low": "*float64", "Interval.high": "*float64", "Answer.best": "*bool", "Answer.passed": "*bool", "NewGrant.tokens": "*int64", "ColumnRequest.low": "*float64", "ColumnRequest.high": "*float64", "Cell.from": "*float64", "Cell.to": "*float64", "Cell.bool": "*bool", "Cell.text": "*string", "EarlierRelease.epsilon": "*float64", "Explanation.regret": "*float64", "MethodPlan.questions_within": "*int64",
+	"Interval.low": "*float64", "Interval.high": "*float64", "Answer.best": "*bool", "Answer.passed": "*bool", "NewGrant.tokens": "*int64", "ColumnRequest.low": "*float64", "ColumnRequest.high": "*float64", "Cell.from": "*float64", "Cell.to": "*float64", "Cell.bool": "*bool", "Cell.text": "*string", "Explanation.regret": "*float64", "MethodPlan.questions_within": "*int64",
 	"Answer.version": "int", "Guarantee.version": "int", "Problem.status": "int", "Violation.line": "int", "Violation.column": "int",
 }
 

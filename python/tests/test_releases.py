@@ -80,5 +80,5 @@ def test_released_before(server: holdoutd.Server) -> None:
         second.release(epsilon=1)
     assert [(e["holdout"], e["epsilon"]) for e in refused.value.earlier] == [(first.id, 2)]
     released = second.release(epsilon=1, earlier_releases="accepted")
-    assert released["known_epsilon"] == 3 and released["earlier_releases"][0]["holdout"] == first.id
+    assert first.id not in str(released)  # which rows come again is in no release
     assert second.releases()["earlier_releases"] == [first.id]

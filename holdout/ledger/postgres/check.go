@@ -76,12 +76,16 @@ func (l *Ledger) checkHoldout(ctx context.Context, number int64) (reason string,
 	if len(last) == 0 || last[len(last)-1].Seq != row.seq {
 		return fmt.Sprintf("the books end at seq %d, the chain elsewhere", row.seq), nil
 	}
-	var made int64
-	if err := tx.QueryRow(ctx, "SELECT count(*) FROM entries WHERE kind = 'release' AND holdout = $1", number).Scan(&made); err != nil {
+	rows, err := tx.Query(ctx, "SELECT canonical FROM entries WHERE kind = 'release' AND holdout = $1 ORDER BY seq LIMIT $2", number, ledger.MaxReleases+1)
+	if err != nil {
 		return "", wrapRead(err)
 	}
-	if made != row.Released.Made {
-		return fmt.Sprintf("the books have %d releases, the chain %d", row.Released.Made, made), nil
+	requests, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	if err != nil {
+		return "", wrapRead(err)
+	}
+	if reason := ledger.CheckReleases(row.Released, requests); reason != "" {
+		return reason, nil
 	}
 	e := &last[len(last)-1]
 	switch {

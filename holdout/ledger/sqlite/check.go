@@ -79,12 +79,12 @@ func (l *Ledger) checkHoldout(ctx context.Context, number int64) (reason string,
 		return fmt.Sprintf("the books end at seq %d, the chain elsewhere", row.seq), nil
 	}
 	if !l.replayOnly { // to one that is only read nothing is added, and an old one has no index for it
-		var made int64
-		if err := l.readers.QueryRowContext(ctx, "SELECT count(*) FROM entries WHERE kind = 'release' AND holdout = ?", number).Scan(&made); err != nil {
-			return "", wrapRead(err)
+		requests, err := l.releaseRequests(ctx, number)
+		if err != nil {
+			return "", err
 		}
-		if made != row.Released.Made {
-			return fmt.Sprintf("the books have %d releases, the chain %d", row.Released.Made, made), nil
+		if reason := ledger.CheckReleases(row.Released, requests); reason != "" {
+			return reason, nil
 		}
 	}
 	e := &last[len(last)-1]
@@ -101,6 +101,23 @@ func (l *Ledger) checkHoldout(ctx context.Context, number int64) (reason string,
 		return "the entry before the last is missing", nil
 	}
 	return "", e.CheckHead(last[0].Head)
+}
+
+// releaseRequests are the requests of a chain's releases, in their order.
+func (l *Ledger) releaseRequests(ctx context.Context, number int64) (all [][]byte, err error) {
+	rows, err := l.readers.QueryContext(ctx, "SELECT canonical FROM entries WHERE kind = 'release' AND holdout = ? ORDER BY seq", number)
+	if err != nil {
+		return nil, wrapRead(err)
+	}
+	defer rows.Close()
+	for rows.Next() && len(all) <= ledger.MaxReleases {
+		var one []byte
+		if err := rows.Scan(&one); err != nil {
+			return nil, wrapRead(err)
+		}
+		all = append(all, one)
+	}
+	return all, wrapRead(rows.Err())
 }
 
 // chained selects answers, and chainedEntries entries of any kind, with the head of the entry before each.

@@ -221,6 +221,35 @@ func TestEveryValueOfTheDatabaseCounts(t *testing.T) {
 	}
 }
 
+// TestAccountOfReleasesAtStart: what releases have spent is compared with the chain when the ledger is opened. Nothing is appended where it was changed.
+func TestAccountOfReleasesAtStart(t *testing.T) {
+	release := func(l *Ledger, query string) error {
+		return l.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error {
+			_, err := tx.Release(ledger.Release{Query: query, Canonical: []byte(`{"epsilon":1,"release_epsilon":3}`), Core: []byte(`{"released":true}`)})
+			return err
+		})
+	}
+	for _, c := range []struct {
+		account string // nothing: it stays
+		want    error
+	}{{"", nil}, {`{"spent":1,"limit":3000000,"made":1}`, &ledger.CorruptError{}}, {`{"spent":1000000,"limit":4000000,"made":1}`, &ledger.CorruptError{}}} {
+		path := newPath(t)
+		l := openTest(t, path)
+		mustCreate(t, l, testHoldout("ho_1", 5, 0))
+		if err := errors.Join(release(l, "sha256:1"), l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if c.account != "" {
+			path = rewrite(t, path, "UPDATE meta SET value = CAST('"+c.account+"' AS BLOB) WHERE name = 'releases ho_1'")
+		}
+		err := release(openTest(t, path), "sha256:2")
+		var corrupt *ledger.CorruptError
+		if errors.As(err, &corrupt) != (c.want != nil) || c.want == nil && err != nil {
+			t.Errorf("a release behind the account %q: %v", c.account, err)
+		}
+	}
+}
+
 // TestDamagedFile flips random bits of the file itself: either verify finds it, or all that the chain commits to is
 // unchanged (the damage was in free space or in what is sealed).
 func TestDamagedFile(t *testing.T) {

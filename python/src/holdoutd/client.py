@@ -379,8 +379,8 @@ class Dataset(Holdout[Answer]):
                 take bounds, edges and texts that are known without a look at the rows
             release_epsilon: what all releases of the holdout may spend together, for ever; the first one says it (default 3)
             rows_per_unit: at most so many rows of a unit count (default 1); not where units are rows
-            earlier_releases: "accepted" makes the release although releases of other holdouts are of the same rows; they add up, and it
-                says so for good
+            earlier_releases: "accepted" makes the release although releases of other holdouts are of the same rows; they add up, and
+                the cards say so for good
         """
         members = {
             "epsilon": epsilon,

@@ -933,7 +933,7 @@ export interface NewRelease {
   epsilon: number;
   /** of which columns statistics are released; each part of the release has less of its epsilon the more there are */
   columns?: ColumnRequest[];
-  /** accepted: make the release although releases of other holdouts are of the same rows, or may have been forgotten with a restore. It says so for good, with the sum that is known: "accepted" */
+  /** accepted: make the release although releases of other holdouts are of the same rows, or may have been forgotten with a restore. The card says so for good, with the sum that is known: "accepted" */
   earlier_releases?: "accepted";
   /** what all releases of the holdout may spend together, for ever; the first release says it, and later ones leave it out. Default: 3 */
   release_epsilon?: number;
@@ -978,19 +978,15 @@ export interface PrivateRelease {
   guarantee: string;
   /** what was asked for, in its one form */
   request: unknown;
-  /** what this release and all that are known of the same rows have spent together when it was made */
-  known_epsilon: number;
   /** how many units there are */
   units: Statistic;
   /** in the order of their names */
   columns: ColumnStatistics[];
-  /** other holdouts whose releases are of the same rows, as they stood when this one was made. Those of other servers, and of the same people with other rows, nobody knows here */
-  earlier_releases?: EarlierRelease[];
   /** how many rows were kept of them, where several of a unit may be */
   rows?: Statistic;
   /** at most so many rows of a unit count; absent where units are rows */
   rows_per_unit?: number;
-  /** what else adds up to it */
+  /** that a restore may have forgotten releases, which add up to it */
   warnings?: Warning[];
 }
 
@@ -1010,16 +1006,6 @@ export interface PrivateReleases {
   earlier_releases?: string[];
   /** the parameter after for the next page; absent on the last one */
   next?: number;
-}
-
-/** another holdout whose releases are of the same rows */
-export interface EarlierRelease {
-  /** its id; it may be deleted */
-  holdout: string;
-  /** how many rows at least, rounded up to tenths: of this training part or of the other one, whichever is more */
-  share: number;
-  /** what its releases have spent; absent where nobody knows any more */
-  epsilon?: number;
 }
 
 /** a released number, with an interval for the table's own */
