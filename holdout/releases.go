@@ -206,15 +206,21 @@ func (s *Service) release(ctx context.Context, p Principal, id string, n NewRele
 // maxRequestBytes is of a request in its one form: behind it there is room for the ids of earlier holdouts.
 const maxRequestBytes = ledger.MaxReleaseBytes - ledger.MaxEarlier*(ledger.MaxTextBytes+3)
 
+// releaseTurn is how long a release waits for its turn: another one takes up to some seconds.
+var releaseTurn = LedgerDeadline
+
 // aloneReleasing waits until no other release is being made, by any server: else two holdouts of the same rows would each not see what the other is about to spend. All servers ask for the term of the first
 // holdout that there was, which is never forgotten.
 func (s *Service) aloneReleasing(ctx context.Context) (end func(), err error) {
-	wait, cancel := withDeadline(ctx)
+	wait, cancel := context.WithTimeout(ctx, releaseTurn)
 	defer cancel()
+	busy := func() error { // ctx.Err, which is nil where its turn did not come: then the server was not too slow
+		return &Error{Kind: Unavailable, Detail: fmt.Sprintf("other releases are being made, and this one's turn did not come within %v; send it again later", releaseTurn), Err: ctx.Err()}
+	}
 	select {
 	case s.releasing <- struct{}{}:
 	case <-wait.Done():
-		return nil, &Error{Kind: Unavailable, Detail: "other releases are being made; send it again", Err: wait.Err()}
+		return nil, busy()
 	}
 	all, err := s.ledger.Holdouts(ctx)
 	leave := func() {}
@@ -223,6 +229,9 @@ func (s *Service) aloneReleasing(ctx context.Context) (end func(), err error) {
 	}
 	if err != nil {
 		<-s.releasing
+		if wait.Err() != nil {
+			return nil, busy()
+		}
 		return nil, s.ledgerError(err)
 	}
 	return func() {

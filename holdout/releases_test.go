@@ -427,6 +427,22 @@ func TestReleasesOfTheSameRowsAtOnce(t *testing.T) {
 	}
 }
 
+// TestReleaseWaitsForItsTurn: a release whose turn does not come is told so, and not that the server was too slow.
+func TestReleaseWaitsForItsTurn(t *testing.T) {
+	s := open(t, t.TempDir())
+	id := create(t, s, Settings{Questions: 10}, visits(t, 400, 1)).ID
+	defer func(was time.Duration) { releaseTurn = was }(releaseTurn)
+	releaseTurn = time.Millisecond
+	s.releasing <- struct{}{}
+	_, err := s.Release(t.Context(), admin, id, aRelease(.5))
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != Unavailable || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(e.Detail, "did not come within 1ms") {
+		t.Errorf("beside another release: %v", err)
+	}
+	<-s.releasing
+	mustRelease(t, s, id, aRelease(.5))
+}
+
 // askedTerms keeps of which holdouts terms were asked for.
 type askedTerms struct {
 	numberedTerms
