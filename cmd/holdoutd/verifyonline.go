@@ -61,9 +61,7 @@ func (f *onlineFlags) verify(ctx context.Context, words []string) (found []holdo
 			wrong = append(wrong, fmt.Errorf("holdout %s: %w", id, err))
 		default:
 			found = append(found, report)
-			if last := report.Entries - 1; last > 0 { // without an answer there is nothing to forget, and drafts go without a trace
-				kept[id] = holdout.Place{Seq: last, Head: report.Head}
-			}
+			kept[id] = holdout.Place{Seq: report.Entries - 1, Head: report.Head}
 		}
 	}
 	if f.kept != "" { // also beside trouble: that of a holdout which is not in order stays as it was
