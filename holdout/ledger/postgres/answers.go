@@ -15,7 +15,7 @@ import (
 
 // Answer implements ledger.Ledger.
 func (l *Ledger) Answer(ctx context.Context, id, query string) (body []byte, ok bool, err error) {
-	e, err := scanChained(l.readers.QueryRow(ctx, chained+"AND h.id = $1 AND e.query = $2", id, query))
+	e, err := scanChained(l.readers.QueryRow(ctx, chained+"AND e.holdout = (SELECT number FROM holdouts WHERE id = $1) AND e.query = $2", id, query))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, false, nil
 	}

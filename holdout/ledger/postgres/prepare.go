@@ -19,7 +19,7 @@ import (
 var migrations embed.FS
 
 // schemaVersion is the number of the newest migration.
-const schemaVersion = 5
+const schemaVersion = 6
 
 // tables are all of the ledger's, and functions are what servers may execute.
 var (
