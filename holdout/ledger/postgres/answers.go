@@ -147,11 +147,11 @@ func scanEntry(row pgx.Row, more ...any) (e ledger.Entry, err error) {
 	return e, nil
 }
 
-// chained selects answers, and chainedEntries entries of any kind, with the head of the entry before each.
+// chained selects answers, and chainedEntries entries of any kind, with the head of the entry before each: no join, of which a plan for an empty table would read all entries of the holdout.
 const (
 	chained        = chainedEntries + "WHERE e.kind = 'answer' "
-	chainedEntries = `SELECT e.version, e.seq, e.kind, e.time, e.query, e.canonical, e.principal, e.debit, e.spent, e.body, e.head, p.head, h.id
-	FROM entries e JOIN holdouts h ON h.number = e.holdout LEFT JOIN entries p ON p.holdout = e.holdout AND p.seq = e.seq - 1 `
+	chainedEntries = `SELECT e.version, e.seq, e.kind, e.time, e.query, e.canonical, e.principal, e.debit, e.spent, e.body, e.head,
+	(SELECT p.head FROM entries p WHERE p.holdout = e.holdout AND p.seq = e.seq - 1), h.id FROM entries e JOIN holdouts h ON h.number = e.holdout `
 )
 
 // scanChained reads what chained selects and recomputes the entry's head: what is replayed is what was recorded.

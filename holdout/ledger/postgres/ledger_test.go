@@ -463,6 +463,35 @@ func TestCutConnections(t *testing.T) {
 	t.Logf("%d questions, %d not answered at once, %d durable by then", asked, unsure, durable)
 }
 
+// TestYoungLedger: before the database has statistics of its tables, an answer reads a few entries, however many its holdout has. Statements are planned when the tables are empty.
+func TestYoungLedger(t *testing.T) {
+	const answers, most = 400, 10 // for an answer that is given, looked for and replayed; half of them all is what a wrong index reads
+	l := pgtest.Shared(t).New(t)
+	l.Exec(t, false, "ALTER TABLE entries SET (autovacuum_enabled = false)")
+	a := open(t, l.Address())
+	create(t, a, "ho_1", answers)
+	for i := range answers {
+		if _, paid, err := answer(t.Context(), a, "ho_1", fmt.Sprint("question ", i)); err != nil || !paid {
+			t.Fatal(paid, err)
+		}
+		for _, name := range []string{fmt.Sprint("question ", i), "nothing"} {
+			if _, ok, err := a.Answer(t.Context(), "ho_1", debit(name).Query); err != nil || ok != (name != "nothing") {
+				t.Fatal(ok, err)
+			}
+		}
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// A connection counts what it has read when it ends.
+	l.Await(t, "SELECT count(*) = 0 FROM pg_stat_activity WHERE usename = '"+pgtest.Servers+"'")
+	read := fmt.Sprintf(`(SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE schemaname = '%s' AND relname = 'entries')
+		+ (SELECT seq_tup_read FROM pg_stat_user_tables WHERE schemaname = '%[1]s' AND relname = 'entries')`, l.Schema)
+	if !l.Holds(t, fmt.Sprintf("SELECT %s BETWEEN %d AND %d", read, answers, most*answers)) {
+		t.Errorf("%d answers read fewer than %d entries, or more than %d for each", answers, answers, most)
+	}
+}
+
 // TestDatabaseCrash ends the database's processes under load: nothing that was acknowledged is missing when it is back, and the servers go on by themselves.
 func TestDatabaseCrash(t *testing.T) {
 	c := pgtest.New(t)
