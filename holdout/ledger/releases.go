@@ -24,7 +24,7 @@ type Release struct {
 // Limits of releases.
 const (
 	MaxReleases     = 100     // of a holdout
-	MaxReleaseBytes = 1 << 20 // of Release.Canonical: a thousand columns with ten edges each
+	MaxReleaseBytes = 1 << 20 // of Release.Canonical: as much as a result may have, and a request has less than its result
 	MaxEarlier      = 100     // of Epsilons.Earlier, of which an update reads all
 )
 
