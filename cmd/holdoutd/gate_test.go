@@ -81,6 +81,34 @@ func (s *station) call(t *testing.T, environment []string, args ...string) (stdo
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
+// said is what a command says: on its standard output, and beside it.
+type said struct {
+	args      string
+	code      int
+	out, errs []string
+}
+
+// says runs commands, and compares what they say.
+func (s *station) says(t *testing.T, all []said) {
+	t.Helper()
+	for _, c := range all {
+		stdout, stderr, code := s.call(t, nil, shellWords(c.args)...)
+		if code != c.code {
+			t.Errorf("holdoutd %s: exit code %d, want %d\n%s%s", c.args, code, c.code, stdout, stderr)
+		}
+		for _, words := range c.out {
+			if !strings.Contains(stdout, words) {
+				t.Errorf("holdoutd %s does not say %q:\n%s", c.args, words, stdout)
+			}
+		}
+		for _, words := range c.errs {
+			if !strings.Contains(stderr, words) {
+				t.Errorf("holdoutd %s does not say %q beside:\n%s", c.args, words, stderr)
+			}
+		}
+	}
+}
+
 func (s *station) left(t *testing.T) int64 {
 	t.Helper()
 	b, err := s.Budget(t.Context(), s.card.ID)

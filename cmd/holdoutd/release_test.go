@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/holdoutd/holdoutd/client"
@@ -12,11 +11,7 @@ import (
 func TestReleaseCommand(t *testing.T) {
 	s := startStation(t, client.Settings{Name: "flights", Holdout: 0.3, Questions: 30, Mechanism: "guess_and_check"})
 	const request = "release --epsilon 1 --release-epsilon 1.5 --column delay=-60..180 --column delay=0,15 --column origin=SFO,OAK"
-	for _, c := range []struct {
-		args      string
-		code      int
-		out, errs []string
-	}{
+	s.says(t, []said{
 		{"release", 2, nil, []string{"say --epsilon"}},
 		{"release --list --epsilon 1", 2, nil, []string{"say --epsilon"}},
 		{"release --epsilon 1 --column delay=1..x", 2, nil, []string{"bounds are two numbers"}},
@@ -29,22 +24,7 @@ func TestReleaseCommand(t *testing.T) {
 		{"release --epsilon 0.6", 5, nil, []string{"0.5 of 1.5 is left"}},
 		{"release --epsilon 0.5 --release-epsilon 2", 2, nil, []string{"never changes"}},
 		{"release --list", 0, []string{"quantile 0.5", "1 of 1.5 is spent, and 0.5 left"}, nil},
-	} {
-		stdout, stderr, code := s.call(t, nil, shellWords(c.args)...)
-		if code != c.code {
-			t.Errorf("holdoutd %s: exit code %d, want %d\n%s%s", c.args, code, c.code, stdout, stderr)
-		}
-		for _, words := range c.out {
-			if !strings.Contains(stdout, words) {
-				t.Errorf("holdoutd %s does not say %q:\n%s", c.args, words, stdout)
-			}
-		}
-		for _, words := range c.errs {
-			if !strings.Contains(stderr, words) {
-				t.Errorf("holdoutd %s does not say %q beside:\n%s", c.args, words, stderr)
-			}
-		}
-	}
+	})
 	first, _, _ := s.call(t, nil, shellWords(request+" --json")...)
 	second, _, _ := s.call(t, nil, shellWords(request+" --json")...)
 	var said client.PrivateRelease

@@ -17,11 +17,7 @@ func TestReportCommand(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.dir, "report.json"), []byte(questions), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
-		args      string
-		code      int
-		out, errs []string
-	}{
+	s.says(t, []said{
 		{"report", 1, nil, []string{"no final report yet"}},
 		{"report --close", 2, nil, []string{"report what?"}},
 		{"report @report.json --title x", 2, nil, []string{"--title and --html are of a report"}},
@@ -38,22 +34,7 @@ func TestReportCommand(t *testing.T) {
 		{"report '{\"type\":\"fraction\",\"of\":\"delay > 16\"}' --close", 5, nil, []string{"closed by its final report"}},
 		{"report '{\"type\":\"fraction\",\"of\":\"delay > 16\"}'", 5, nil, []string{"closed by its final report"}},
 		{"ask fraction 'delay > 16'", 5, nil, []string{"closed by its final report"}},
-	} {
-		stdout, stderr, code := s.call(t, nil, shellWords(c.args)...)
-		if code != c.code {
-			t.Errorf("holdoutd %s: exit code %d, want %d\n%s%s", c.args, code, c.code, stdout, stderr)
-		}
-		for _, words := range c.out {
-			if !strings.Contains(stdout, words) {
-				t.Errorf("holdoutd %s does not say %q:\n%s", c.args, words, stdout)
-			}
-		}
-		for _, words := range c.errs {
-			if !strings.Contains(stderr, words) {
-				t.Errorf("holdoutd %s does not say %q beside:\n%s", c.args, words, stderr)
-			}
-		}
-	}
+	})
 	page, err := os.ReadFile(filepath.Join(s.dir, "page.html"))
 	if err != nil {
 		t.Fatal(err)

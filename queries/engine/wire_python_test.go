@@ -44,7 +44,7 @@ func drawOnWire(linear *model.Model) *rapid.Generator[onWire] {
 		for range rapid.IntRange(1, 4).Draw(t, "functions") {
 			f := drawFunction(t)
 			exact := map[*rowfn.Node]*rowfn.Node{}
-			f.Value, f.Where = withoutLogs(f.Value, exact), withoutLogs(f.Where, exact)
+			f.Value, f.Where = randomtree.WithoutLogs(f.Value, exact), randomtree.WithoutLogs(f.Where, exact)
 			if f.Value != nil && f.Value.Type == rowfn.Number {
 				switch rapid.IntRange(0, 4).Draw(t, "more") {
 				case 0:
@@ -61,26 +61,6 @@ func drawOnWire(linear *model.Model) *rapid.Generator[onWire] {
 		}
 		return c
 	})
-}
-
-// withoutLogs is a tree with roots and absolute values in the place of logarithms and exponentials.
-func withoutLogs(n *rowfn.Node, done map[*rowfn.Node]*rowfn.Node) *rowfn.Node {
-	if n == nil || done[n] != nil {
-		return done[n]
-	}
-	other := *n
-	other.Args = nil
-	for _, a := range n.Args {
-		other.Args = append(other.Args, withoutLogs(a, done))
-	}
-	switch n.Op {
-	case rowfn.OpLog:
-		other.Op = rowfn.OpSqrt
-	case rowfn.OpExp:
-		other.Op = rowfn.OpAbs
-	}
-	done[n] = &other
-	return &other
 }
 
 // TestAnotherEngine: an engine in another language, which was written from docs/format/rowfn.md alone, has the same sums, to the last
