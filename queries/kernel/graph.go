@@ -60,6 +60,8 @@ const (
 
 	opRank  // how many of the thresholds in list the number a passes, as a byte
 	opAbove // rank a > aux
+
+	operations
 )
 
 // id names a value of a graph.

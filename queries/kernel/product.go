@@ -39,7 +39,7 @@ func (p *Program) keepValues(sinks []sink, products []rowfn.Product) error {
 // multiply adds the products of the values of count units to their sums.
 func (s *State) multiply(count int) {
 	for i, p := range s.program.products {
-		s.products[i] = s.products[i].Plus(dot(s.values[p.a][:count], s.values[p.b][:count]))
+		s.products[i] = s.products[i].Plus(s.fast.dot(s.values[p.a][:count], s.values[p.b][:count]))
 	}
 }
 
@@ -71,13 +71,13 @@ func (s *State) rowValues(t *step, n int) int64 {
 	dst := s.values[k.values][:n]
 	switch {
 	case k.number != none && k.everyRow:
-		return fixedValues(dst, s.numbers[t.a][:n], k.grid)
+		return s.fast.fixedValues(dst, s.numbers[t.a][:n], k.grid)
 	case k.number != none:
-		return fixedValuesWhere(dst, s.numbers[t.a][:n], s.bytes[t.c][:n], k.grid)
+		return s.fast.fixedValuesWhere(dst, s.numbers[t.a][:n], s.bytes[t.c][:n], k.grid)
 	}
 	if k.off == 0 {
 		spread(dst, s.bytes[t.b], uint32(k.on))
-		return k.on * count(s.bytes[t.b][:n])
+		return k.on * s.fast.count(s.bytes[t.b][:n])
 	}
 	return twoValues(dst, s.bytes[t.b][:n], s.bytes[t.c][:n], k.on, k.off)
 }

@@ -15,6 +15,7 @@ type Units struct {
 // State is what one goroutine needs to run a program: registers and sums. It may be used for one program after another.
 type State struct {
 	program *Program
+	fast    *vectors
 	numbers [][]float64
 	bytes   [][]uint8
 	codes   [][]uint32
@@ -47,7 +48,7 @@ func NewState(p *Program, units Units, block int) *State {
 		panic(err) // whoever has mapped dictionaries calls Fill before
 	}
 	s := states.Get().(*State)
-	s.program, s.units, s.block = p, units, block
+	s.program, s.units, s.block, s.fast = p, units, block, fast
 	s.numbers = resized(s.numbers, p.numbers.count())
 	s.bytes = resized(s.bytes, p.bytes.count())
 	s.codes = resized(s.codes, p.codes.count())
@@ -166,7 +167,8 @@ func (s *State) run(base, n int) {
 
 // number runs a step that computes a Number.
 func (s *State) number(t *step, n int) {
-	dst := s.numbers[t.dst][:n]
+	from := s.fast.number(s, t, n)
+	dst := s.numbers[t.dst][from:n]
 	var a, b []float64
 	switch t.op {
 	case opLookup, opScores, opScore:
@@ -174,14 +176,14 @@ func (s *State) number(t *step, n int) {
 		return
 	}
 	if t.op != opSelect {
-		a = s.numbers[t.a][:n]
+		a = s.numbers[t.a][from:n]
 	}
 	if t.b != none {
-		b = s.numbers[t.b][:n]
+		b = s.numbers[t.b][from:n]
 	}
 	switch {
 	case t.op == opSelect:
-		choose(dst, s.bytes[t.a][:n], b, s.numbers[t.c][:n])
+		choose(dst, s.bytes[t.a][from:n], b, s.numbers[t.c][from:n])
 	case t.op == opClamp:
 		clampConst(dst, a, t.k, t.high)
 	case t.constant:
@@ -247,45 +249,46 @@ func elementary(t *step, dst, a []float64) {
 
 // condition runs a step that computes bytes.
 func (s *State) condition(t *step, n int) {
-	dst := s.bytes[t.dst][:n]
+	from := s.fast.condition(s, t, n)
+	dst := s.bytes[t.dst][from:n]
 	switch t.op {
 	case opBool:
-		isTrue(dst, s.bytes[t.a])
+		isTrue(dst, s.bytes[t.a][from:n])
 	case opBoolNull:
-		isNullBool(dst, s.bytes[t.a])
+		isNullBool(dst, s.bytes[t.a][from:n])
 	case opNot:
-		not(dst, s.bytes[t.a])
+		not(dst, s.bytes[t.a][from:n])
 	case opAnd:
-		and(dst, s.bytes[t.a], s.bytes[t.b])
+		and(dst, s.bytes[t.a][from:n], s.bytes[t.b][from:n])
 	case opOr:
-		or(dst, s.bytes[t.a], s.bytes[t.b])
+		or(dst, s.bytes[t.a][from:n], s.bytes[t.b][from:n])
 	case opIsNull:
-		isNull(dst, s.numbers[t.a])
+		isNull(dst, s.numbers[t.a][from:n])
 	case opInList:
-		inList(dst, s.numbers[t.a], t.list)
+		inList(dst, s.numbers[t.a][from:n], t.list)
 	case opRank:
-		ranks(dst, s.numbers[t.a], t.list, t.falling)
+		ranks(dst, s.numbers[t.a][from:n], t.list, t.falling)
 	case opAbove:
-		above(dst, s.bytes[t.a], t.aux)
+		above(dst, s.bytes[t.a][from:n], t.aux)
 	case opCodeEq:
-		codeEqual(dst, s.codes[t.a], t.aux)
+		codeEqual(dst, s.codes[t.a][from:n], t.aux)
 	case opCodeNe:
-		codeDiffers(dst, s.codes[t.a], t.aux)
+		codeDiffers(dst, s.codes[t.a][from:n], t.aux)
 	case opCodeTable:
 		if t.table.bytes != nil {
-			codeBytes(dst, s.codes[t.a], t.table.bytes)
+			codeBytes(dst, s.codes[t.a][from:n], t.table.bytes)
 		} else {
-			codeLookup(dst, s.codes[t.a], t.table.bits)
+			codeLookup(dst, s.codes[t.a][from:n], t.table.bits)
 		}
 	case opCodesEq:
-		codesEqual(dst, s.codes[t.a], s.codes[t.b], t.marks)
+		codesEqual(dst, s.codes[t.a][from:n], s.codes[t.b][from:n], t.marks)
 	case opCodesNe:
-		codesDiffer(dst, s.codes[t.a], s.codes[t.b], t.marks)
+		codesDiffer(dst, s.codes[t.a][from:n], s.codes[t.b][from:n], t.marks)
 	default:
 		if t.constant {
-			compareConst(t.op, dst, s.numbers[t.a], t.k)
+			compareConst(t.op, dst, s.numbers[t.a][from:n], t.k)
 		} else {
-			compare(t.op, dst, s.numbers[t.a], s.numbers[t.b])
+			compare(t.op, dst, s.numbers[t.a][from:n], s.numbers[t.b][from:n])
 		}
 	}
 }
@@ -325,13 +328,13 @@ func (s *State) rowSum(t *step, n int) int64 {
 	k := t.sink
 	if k.number != none {
 		if k.everyRow {
-			return sumFixed(s.numbers[t.a][:n], k.grid)
+			return s.fast.sumFixed(s.numbers[t.a][:n], k.grid)
 		}
-		return sumFixedWhere(s.numbers[t.a][:n], s.bytes[t.c][:n], k.grid)
+		return s.fast.sumFixedWhere(s.numbers[t.a][:n], s.bytes[t.c][:n], k.grid)
 	}
-	sum := (k.on - k.off) * count(s.bytes[t.b][:n])
+	sum := (k.on - k.off) * s.fast.count(s.bytes[t.b][:n])
 	if k.off != 0 {
-		sum += k.off * count(s.bytes[t.c][:n])
+		sum += k.off * s.fast.count(s.bytes[t.c][:n])
 	}
 	return sum
 }

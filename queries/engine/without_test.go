@@ -1,0 +1,9 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/holdoutd/holdoutd/queries/kernel/vector/vectortest"
+)
+
+func TestWithoutVectors(t *testing.T) { vectortest.Without(t) }
