@@ -51,7 +51,7 @@ test-faults:
 fuzz:
 	GO=$(GO) scripts/fuzz.sh $(FUZZTIME)
 
-# The kernels beside DuckDB and NumPy in one run, then the other benchmarks.
+# The kernels beside DuckDB, NumPy and Polars in one run, then the other benchmarks.
 bench:
 	HOLDOUTD_PYTHON=$$(scripts/python.sh) bench/compare.sh
 	$$(scripts/python.sh) bench/screen.py

@@ -49,7 +49,11 @@ const million = 1_000_000
 
 // run reports the time of a row for one query, and the bytes of distinct columns that a second of one query's share reads.
 func run(b *testing.B, functions []rowfn.Function, offsets []uint32, workers, bytesPerRow int) {
-	s, err := NewTable(people(million), offsets, 100)
+	runOn(b, people(million), functions, offsets, workers, bytesPerRow)
+}
+
+func runOn(b *testing.B, table *dataset.Table, functions []rowfn.Function, offsets []uint32, workers, bytesPerRow int) {
+	s, err := NewTable(table, offsets, 100)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -79,6 +83,27 @@ func BenchmarkDistinct100x1M(b *testing.B) {
 		functions[i] = rowfn.Function{Lo: 0, Hi: 1, Value: call(rowfn.OpAnd, rowfn.Condition, older, poorer)}
 	}
 	run(b, functions, nil, 1, 16)
+}
+
+// BenchmarkCalendar1M has one part of a time, then two in a condition.
+func BenchmarkCalendar1M(b *testing.B) {
+	r := rand.New(rand.NewPCG(5, 6))
+	at := make([]float64, million)
+	for i := range at {
+		at[i] = float64(r.IntN(10*365)) * 86400e6 * (1 + r.Float64())
+	}
+	table, err := dataset.FromColumns(dataset.Column{Field: dataset.Field{Name: "at", Kind: dataset.Time}, Numbers: at})
+	if err != nil {
+		b.Fatal(err)
+	}
+	when := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Time, Text: "at"}
+	part := func(o rowfn.Op, is float64) *rowfn.Node {
+		return call(rowfn.OpEq, rowfn.Condition, call(o, rowfn.Number, when), constant(is))
+	}
+	for name, value := range map[string]*rowfn.Node{"hours": call(rowfn.OpGreaterEq, rowfn.Condition, call(rowfn.OpHours, rowfn.Number, when), constant(18)),
+		"month and weekday": call(rowfn.OpAnd, rowfn.Condition, part(rowfn.OpMonth, 1), part(rowfn.OpDayOfWeek, 0))} {
+		b.Run(name, func(b *testing.B) { runOn(b, table, []rowfn.Function{{Lo: 0, Hi: 1, Value: value}}, nil, 1, 8) })
+	}
 }
 
 func BenchmarkMean1M(b *testing.B) {

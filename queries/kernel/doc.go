@@ -1,4 +1,5 @@
-// Package kernel evaluates row expressions over columns, a block of rows at a time, in pure Go.
+// Package kernel evaluates row expressions over columns, a block of rows at a time: by package vector's loops as far as they go, else
+// in plain Go.
 //
 // [Compile] turns a batch of row functions into one linear register program: equal subexpressions of the whole batch are
 // computed once a block, constants are folded, and registers are reused. A step of the program is one free function over

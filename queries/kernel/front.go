@@ -54,6 +54,8 @@ func (v *vectors) number(s *State, t *step, n int) int {
 	switch {
 	case t.op == opSelect:
 		v.Choose(dst, &s.bytes[t.a][:n][0], &s.numbers[t.b][:n][0], &s.numbers[t.c][:n][0], n)
+	case t.op == opPart:
+		v.part(rowfn.Op(t.aux), dst, &s.numbers[t.a][:n][0], n)
 	case t.op == opClamp:
 		v.ClampConst(dst, &s.numbers[t.a][:n][0], t.k, t.high, n)
 	case t.constant && v.withConst[t.op] != nil:
@@ -69,6 +71,29 @@ func (v *vectors) number(s *State, t *step, n int) int {
 		v.Finite(dst, dst, n)
 	}
 	return n
+}
+
+// part is timePart.
+func (v *vectors) part(part rowfn.Op, dst, a *float64, n int) {
+	k := &vector.Times[0]
+	switch part {
+	case rowfn.OpFullYear:
+		v.Year(dst, a, k, n)
+	case rowfn.OpMonth:
+		v.Month(dst, a, k, n)
+	case rowfn.OpDate:
+		v.Date(dst, a, k, n)
+	case rowfn.OpDayOfMonth:
+		v.Date(dst, a, k, n)
+		v.AddConst(dst, dst, -1, n)
+	case rowfn.OpDayOfYear:
+		v.YearDay(dst, a, k, n)
+	case rowfn.OpDayOfWeek:
+		v.Weekday(dst, a, k, n)
+	default:
+		unit, modulus := clockPart(part)
+		v.Clock(dst, a, k, 1/float64(unit), float64(modulus), 1/float64(modulus), n)
+	}
 }
 
 // condition runs a step that computes bytes, and returns for how many rows.
@@ -147,6 +172,21 @@ func (v *vectors) fixedValuesWhere(dst []uint32, a []float64, where []uint8, g g
 		sum = v.FixedValuesWhere(&dst[0], &a[0], &where[0], g.lo, g.hi, g.null, g.scale, n)
 	}
 	return sum + fixedValuesWhere(dst[n:], a[n:], where[n:], g)
+}
+
+// prefixFixed computes the values of a block by vectors, and adds them up one by one.
+func (v *vectors) prefixFixed(dst []int64, start int64, a []float64, where []uint8, g grid, values *[MaxBlock]uint32) {
+	n := v.front(len(a))
+	if n > 0 {
+		v.FixedValuesWhere(&values[0], &a[0], &where[:n][0], g.lo, g.hi, g.null, g.scale, n)
+		sums := dst[1:][:n]
+		dst[0] = start
+		for i, x := range values[:n] {
+			start += int64(x)
+			sums[i] = start
+		}
+	}
+	prefixFixed(dst[n:], start, a[n:], where[n:], g)
 }
 
 func (v *vectors) dot(a, b []uint32) (sum rowfn.Wide) {

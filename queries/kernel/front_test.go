@@ -45,6 +45,24 @@ func lane(r *rand.Rand, n int, spread float64) []float64 {
 	return x
 }
 
+// moments draws times: around 1970 and midnights, at fractions of a microsecond, null, and as far as an int64 of microseconds goes.
+func moments(r *rand.Rand, n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		switch r.IntN(4) {
+		case 0:
+			x[i] = float64(r.IntN(400000)-200000)*86400e6 + float64(r.IntN(3)-1)
+		case 1:
+			x[i] = 1e15 * r.NormFloat64()
+		case 2:
+			x[i] = []float64{math.NaN(), 0, -1, -.5, .5, 1 << 62, -1 << 62, 1<<63 - 1024, -1 << 63}[r.IntN(9)]
+		default:
+			x[i] = float64(int64(r.Uint64()) >> r.IntN(30) &^ 1023)
+		}
+	}
+	return x
+}
+
 func bytes(r *rand.Rand, n, below int) []uint8 {
 	x := make([]uint8, n)
 	for i := range x {
@@ -85,6 +103,9 @@ func TestVectors(t *testing.T) {
 				for _, constant := range []bool{false, true} {
 					for _, check := range []bool{false, true} {
 						step := step{value: value{op: o, a: 0, b: 1, c: 2, k: k, aux: []uint32{0, 1, 2, 126}[r.IntN(4)], check: check}, dst: 3, constant: constant, high: k + spread}
+						if o == opPart {
+							step.aux = uint32(rowfn.OpFullYear) + uint32(turn%10)
+						}
 						withConst := o == opAdd || o == opMul || o == opDiv || o >= opLess && o <= opNe
 						if step.class() == byteClass && check || constant && !withConst {
 							continue // no step is so
@@ -94,6 +115,8 @@ func TestVectors(t *testing.T) {
 							switch o {
 							case opSelect:
 								s.bytes[0] = p
+							case opPart:
+								s.numbers[0] = moments(rand.New(rand.NewPCG(uint64(turn), 7)), n)
 							case opBool, opBoolNull:
 								s.bytes[0] = three
 							case opAbove:

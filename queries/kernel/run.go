@@ -36,6 +36,7 @@ type State struct {
 	next    int        // the first unit that does not end before the block
 	carries [][2]int64 // by function: the sums of that unit in earlier blocks
 	prefix  [2][MaxBlock + 1]int64
+	fixed   [MaxBlock]uint32 // values that running sums are made of
 	block   int
 }
 

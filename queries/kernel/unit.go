@@ -20,7 +20,7 @@ func (s *State) unitSum(t *step, base, n, ended int) {
 	sums, counts := s.prefix[0][:n+1], s.prefix[1][:n+1]
 	switch {
 	case k.number != none:
-		prefixFixed(sums, carry[0], s.numbers[t.a][:n], where, k.grid)
+		s.fast.prefixFixed(sums, carry[0], s.numbers[t.a][:n], where, k.grid, &s.fixed)
 	case k.off == 0:
 		prefixCount(sums, carry[0], s.bytes[t.b][:n])
 	default:

@@ -5,7 +5,7 @@ import "golang.org/x/sys/cpu"
 // All are the instruction sets that this processor has, the widest last.
 func All() []*Loops {
 	var all []*Loops
-	if cpu.X86.HasAVX2 {
+	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
 		all = append(all, &avx2)
 		if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL {
 			all = append(all, &avx512)
@@ -58,6 +58,12 @@ var avx2 = Loops{
 	FixedValues:      fixedValuesAVX2,
 	FixedValuesWhere: fixedValuesWhereAVX2,
 	Dot:              dotAVX2,
+	Year:             yearAVX2,
+	Month:            monthAVX2,
+	Date:             dateAVX2,
+	YearDay:          yearDayAVX2,
+	Weekday:          weekdayAVX2,
+	Clock:            clockAVX2,
 }
 
 // Bytes are taken thirty-two at a time here too: they are in the first-level cache, and their loops are short.
@@ -105,4 +111,10 @@ var avx512 = Loops{
 	FixedValues:      fixedValuesAVX512,
 	FixedValuesWhere: fixedValuesWhereAVX512,
 	Dot:              dotAVX512,
+	Year:             yearAVX512,
+	Month:            monthAVX512,
+	Date:             dateAVX512,
+	YearDay:          yearDayAVX512,
+	Weekday:          weekdayAVX512,
+	Clock:            clockAVX512,
 }

@@ -1,7 +1,7 @@
 // Package vector has package kernel's loops for the vectors of amd64 processors: AVX2, and AVX-512 where the processor has it. They
 // write what the scalar loops write, bit for bit but for the sign of zero and the payload of NaN, and take one path for every row.
 //
-// The loops are assembly that assembly_test.go makes. All of them take a number of rows that is a positive multiple of [Rows];
+// The loops are assembly that package assembly makes. All of them take a number of rows that is a positive multiple of [Rows];
 // pointers are to the first row.
 package vector
 
@@ -31,6 +31,8 @@ type Loops struct {
 	SumFixedWhere                        func(a *float64, where *uint8, lo, hi, null, scale float64, n int) int64
 	FixedValues                          func(dst *uint32, a *float64, lo, hi, null, scale float64, n int) int64
 	FixedValuesWhere                     func(dst *uint32, a *float64, where *uint8, lo, hi, null, scale float64, n int) int64
+	Year, Month, Date, YearDay, Weekday  func(dst, a, k *float64, n int) // k: Times
+	Clock                                func(dst, a, k *float64, inverse, modulus, modulusInverse float64, n int)
 	Dot                                  func(a, b *uint32, n int) (low, high uint64)
 }
 
@@ -42,3 +44,7 @@ func Best() *Loops {
 	}
 	return nil
 }
+
+// Times are the constants of the loops over times, in the order of their places in package assembly.
+var Times = [...]float64{86400e6, 1 / 86400e6, .5, 1, 719468, 146097, 1. / 146097, 1. / 1460, 1. / 36524, 1. / 146096, 365, 1. / 365, 1. / 4, 1. / 100,
+	5, 2, 1. / 153, 153, 1. / 5, 10, 12, 400, 59, 306, 4, 7, 1. / 7, 0, 100}
