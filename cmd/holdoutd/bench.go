@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,6 +36,8 @@ type benchFlags struct {
 	batches []int
 	time    time.Duration
 	ledger  string
+	sweep   bool
+	beside  int
 	json    bool
 }
 
@@ -48,22 +51,27 @@ func benchCommand() *cobra.Command {
 		Short: "Measure answers a second of a real server over loopback",
 		Long: `Starts a server in a process of its own with a temporary data directory, uploads a file, and asks new questions over
 HTTP as fast as they are answered. Every answer is durable before it counts. Without --file it takes the demo's table.
+Questions are of several kinds in turn: shares under one and two conditions, a mean under a condition, arithmetic, texts and
+hours, as far as the table has such columns. With --sweep all are thresholds of one column, which is the least work.
 With --ledger a second server has its ledger in PostgreSQL, in a schema that holdoutd ledger prepare has made and that
 nothing is in yet; each measurement is taken of both, one after the other. bench/ledgers.sh makes a database for it.`,
 		Example: `  holdoutd bench
   holdoutd bench --file flights.parquet --clients 1,8 --batch 100 --time 10s --json
+  holdoutd bench --clients 1 --batch 1 --beside 10000
   holdoutd bench --clients 1,32,256 --batch 1 --ledger postgres://holdoutd@db.example/bench`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&f.file, "file", "", "Parquet file to ask about; its first column of numbers is used, else of times, truth values or texts")
+	cmd.Flags().StringVar(&f.file, "file", "", "Parquet file to ask about")
 	cmd.Flags().Float64Var(&f.holdout, "holdout", 0.3, "fraction of the units held out")
 	cmd.Flags().IntSliceVar(&f.clients, "clients", []int{1, 32}, "numbers of clients that ask at the same time")
 	cmd.Flags().IntSliceVar(&f.batches, "batch", []int{1, 100}, "numbers of questions in a request")
 	cmd.Flags().DurationVar(&f.time, "time", 5*time.Second, "time of each measurement")
 	cmd.Flags().StringVar(&f.ledger, "ledger", "", "address of an empty ledger in PostgreSQL to measure beside the file, or @FILE with it")
+	cmd.Flags().BoolVar(&f.sweep, "sweep", false, "ask about thresholds of one column alone: of the first of numbers, else of times, truth values or texts")
+	cmd.Flags().IntVar(&f.beside, "beside", 0, "measure one client of another holdout, of 540 digits, while a client sends requests of so many questions")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	cmd.AddCommand(soakCommand())
 	return cmd
@@ -71,12 +79,15 @@ nothing is in yet; each measurement is taken of both, one after the other. bench
 
 // benchResult is one measurement.
 type benchResult struct {
-	Ledger  string  `json:"ledger"` // file or postgres
-	Clients int     `json:"clients"`
-	Batch   int     `json:"batch"`
+	Ledger  string `json:"ledger"` // file or postgres
+	Clients int    `json:"clients"`
+	Batch   int    `json:"batch"`
+	answers int
 	Answers float64 `json:"answers_per_second"`
 	P50     float64 `json:"request_p50_ms"`
 	P99     float64 `json:"request_p99_ms"`
+	CPU     float64 `json:"server_cpu_us_per_answer"` // 0 where the server does not say
+	Beside  int     `json:"beside,omitempty"`         // questions of each request that another client sends meanwhile
 }
 
 func (f *benchFlags) run(ctx context.Context, out, progress io.Writer) (err error) {
@@ -103,7 +114,7 @@ func (f *benchFlags) run(ctx context.Context, out, progress io.Writer) (err erro
 		}
 		server.ledger, all = ledger, append(all, server)
 		fmt.Fprintf(progress, "uploading %.1f MB\n", float64(len(table))/1e6)
-		if err := server.upload(ctx, table, f.holdout); err != nil {
+		if err := server.upload(ctx, table, f); err != nil {
 			return err
 		}
 	}
@@ -112,13 +123,22 @@ func (f *benchFlags) run(ctx context.Context, out, progress io.Writer) (err erro
 		for _, batch := range f.batches {
 			for _, server := range all {
 				fmt.Fprintf(progress, "%d clients, %d questions a request, ledger %s, for %v\n", clients, batch, server.ledger, f.time)
-				r, err := server.asker.measure(ctx, clients, batch, f.time)
+				r, err := server.measure(ctx, server.asker, clients, batch, f.time)
 				if err != nil {
 					return err
 				}
-				r.Ledger = server.ledger
 				results = append(results, r)
 			}
+		}
+	}
+	if f.beside > 0 {
+		for _, server := range all {
+			fmt.Fprintf(progress, "1 client beside another with %d questions a request, ledger %s, for %v\n", f.beside, server.ledger, f.time)
+			r, err := server.measureBeside(ctx, f)
+			if err != nil {
+				return err
+			}
+			results = append(results, r)
 		}
 	}
 	rows, took := all[0].rows, all[0].took
@@ -127,9 +147,13 @@ func (f *benchFlags) run(ctx context.Context, out, progress io.Writer) (err erro
 	}
 	fmt.Fprintf(out, "%d rows of training and %d of holdout, uploaded in %.2f s\n\n", rows.Training, rows.Holdout, took.Seconds())
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "ledger\tclients\tquestions a request\tanswers/s\trequest p50 ms\tp99 ms\t")
+	fmt.Fprintln(w, "ledger\tclients\tquestions a request\tanswers/s\trequest p50 ms\tp99 ms\tserver's CPU, µs an answer\t")
 	for _, r := range results {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%.0f\t%.2f\t%.2f\t\n", r.Ledger, r.Clients, r.Batch, r.Answers, r.P50, r.P99)
+		clients := fmt.Sprint(r.Clients)
+		if r.Beside > 0 {
+			clients = fmt.Sprintf("%d beside requests of %d", r.Clients, r.Beside)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.2f\t%.2f\t%.0f\t\n", r.Ledger, clients, r.Batch, r.Answers, r.P50, r.P99, r.CPU)
 	}
 	return w.Flush()
 }
@@ -157,8 +181,12 @@ type asker struct {
 	next     atomic.Int64
 }
 
-// newAsker asks about the column of the table about which this can be done best: numbers, then times, truth values and texts.
-func newAsker(c *client.Client, card client.Card) (*asker, error) {
+// newAsker asks questions of several kinds, or with sweep about one column alone: that about which this can be done best, numbers, then times, truth
+// values and texts.
+func newAsker(c *client.Client, card client.Card, sweep bool) (*asker, error) {
+	if question := mixedQuestions(card); !sweep && question != nil {
+		return &asker{client: c, holdout: card.ID, question: question}, nil
+	}
 	for _, kind := range []string{"number", "time", "bool", "text"} {
 		for _, column := range card.Columns {
 			if column.Kind == kind {
@@ -167,6 +195,50 @@ func newAsker(c *client.Client, card client.Card) (*asker, error) {
 		}
 	}
 	return nil, errors.New("the table has no column to ask about")
+}
+
+// mixedQuestions are of the kinds that a table has columns for, one after the other, each another one for each number; nil without a column
+// of numbers that are not all the same.
+func mixedQuestions(card client.Card) func(i int64) map[string]any {
+	first := map[string]*client.Column{}
+	var numbers []client.Column
+	for _, column := range card.Columns {
+		if column.Kind == "number" && column.Min != nil && column.Max != nil && *column.Min < *column.Max {
+			numbers = append(numbers, column)
+		} else if first[column.Kind] == nil {
+			first[column.Kind] = &column
+		}
+	}
+	if len(numbers) == 0 {
+		return nil
+	}
+	x, y := numbers[0], numbers[len(numbers)-1]
+	above := questionsAbout(x)
+	condition := func(i int64) string { return above(i)["of"].(string) }
+	share := func(also string) func(i int64) map[string]any {
+		return func(i int64) map[string]any { return map[string]any{"type": "fraction", "of": condition(i) + also} }
+	}
+	middle := *y.Min/2 + *y.Max/2
+	kinds := []func(i int64) map[string]any{
+		above,
+		share(fmt.Sprintf(" && col(%q) < %v", y.Name, middle)),
+		func(i int64) map[string]any {
+			return map[string]any{"type": "mean", "of": fmt.Sprintf("col(%q)", y.Name), "range": []float64{*y.Min, *y.Max}, "where": condition(i)}
+		},
+		share(fmt.Sprintf(" || col(%q) * 0.5 + 1.0 < %v", y.Name, middle/4)),
+	}
+	if c := first["text"]; c != nil {
+		kinds = append(kinds, func(i int64) map[string]any {
+			return map[string]any{"type": "fraction", "of": fmt.Sprintf("col(%q) != \"%d\" && %s", c.Name, i, condition(i))}
+		})
+	}
+	if c := first["time"]; c != nil {
+		kinds = append(kinds, share(fmt.Sprintf(" && col(%q).getHours() >= 18", c.Name)))
+	}
+	if c := first["bool"]; c != nil {
+		kinds = append(kinds, share(fmt.Sprintf(" && col(%q)", c.Name)))
+	}
+	return func(i int64) map[string]any { return kinds[i%int64(len(kinds))](i) }
 }
 
 // questionsAbout are conditions on one column, a different one for each number. Those on numbers and times go through its range.
@@ -226,7 +298,7 @@ func (a *asker) measure(ctx context.Context, clients, batch int, span time.Durat
 	}
 	all := slices.Sorted(slices.Values(slices.Concat(latencies...)))
 	ms := func(q float64) float64 { return float64(all[int(q*float64(len(all)-1))]) / float64(time.Millisecond) }
-	return benchResult{Clients: clients, Batch: batch, Answers: float64(len(all)*batch) / elapsed.Seconds(), P50: ms(0.5), P99: ms(0.99)}, nil
+	return benchResult{Clients: clients, Batch: batch, answers: len(all) * batch, Answers: float64(len(all)*batch) / elapsed.Seconds(), P50: ms(0.5), P99: ms(0.99)}, nil
 }
 
 func (a *asker) request(ctx context.Context, batch int) error {
@@ -244,12 +316,14 @@ func (a *asker) request(ctx context.Context, batch int) error {
 
 // benchServer is a holdoutd serve that this program started, with a data directory of its own.
 type benchServer struct {
-	cmd    *exec.Cmd
-	dir    string
-	client *client.Client
-	ledger string
+	cmd      *exec.Cmd
+	dir      string
+	url, key string
+	client   *client.Client
+	ledger   string
 
 	asker *asker
+	other *asker // of the second holdout
 	rows  *client.Counts
 	took  time.Duration // by the upload
 }
@@ -282,8 +356,9 @@ func startBenchServer(ctx context.Context, flags ...string) (*benchServer, error
 		}
 		go io.Copy(io.Discard, stderr)
 		key, err := os.ReadFile(filepath.Join(dir, "admin.key"))
+		server.url, server.key = "http://"+line.Addr, strings.TrimSpace(string(key))
 		if err == nil {
-			server.client, err = client.New("http://"+line.Addr, strings.TrimSpace(string(key)))
+			server.client, err = client.New(server.url, server.key)
 		}
 		if err != nil {
 			return nil, errors.Join(err, server.stop())
@@ -293,20 +368,95 @@ func startBenchServer(ctx context.Context, flags ...string) (*benchServer, error
 	return nil, errors.Join(fmt.Errorf("the server did not start: %s", last), server.stop())
 }
 
-// upload makes the holdout that is asked about.
-func (s *benchServer) upload(ctx context.Context, table []byte, fraction float64) error {
-	begin := time.Now()
-	card, err := s.client.CreateHoldout(ctx, bytes.NewReader(table), client.Settings{Name: "bench", Unit: "row", Holdout: fraction, Mechanism: "gaussian", Questions: benchQuestions})
-	if err != nil {
-		return err
+// upload makes the holdout that is asked about, and a second one, of digits, where one is asked beside it.
+func (s *benchServer) upload(ctx context.Context, table []byte, f *benchFlags) error {
+	create := func(name string, table []byte) (*asker, client.Card, error) {
+		settings := client.Settings{Name: name, Unit: "row", Holdout: f.holdout, Mechanism: "gaussian", Questions: benchQuestions}
+		begin := time.Now()
+		card, err := s.client.CreateHoldout(ctx, bytes.NewReader(table), settings)
+		if err != nil {
+			return nil, card, err
+		}
+		s.took = time.Since(begin)
+		if card, err = look(ctx, s.client, card.ID); err != nil {
+			return nil, card, err
+		}
+		a, err := newAsker(s.client, card, f.sweep)
+		return a, card, err
 	}
-	s.took = time.Since(begin)
-	if card, err = look(ctx, s.client, card.ID); err != nil {
-		return err
+	var err error
+	if f.beside > 0 {
+		if s.other, _, err = create("beside", []byte(data.Digits)); err != nil {
+			return err
+		}
 	}
+	var card client.Card
+	s.asker, card, err = create("bench", table)
 	s.rows = card.Rows
-	s.asker, err = newAsker(s.client, card)
 	return err
+}
+
+// measure is asker.measure, with what the server's processors worked meanwhile.
+func (s *benchServer) measure(ctx context.Context, a *asker, clients, batch int, span time.Duration) (benchResult, error) {
+	before, err := s.worked(ctx)
+	if err != nil {
+		return benchResult{}, err
+	}
+	r, err := a.measure(ctx, clients, batch, span)
+	if err != nil {
+		return r, err
+	}
+	after, err := s.worked(ctx)
+	r.Ledger, r.CPU = s.ledger, (after-before)*1e6/float64(max(1, r.answers))
+	return r, err
+}
+
+// measureBeside asks one question after the other of one holdout, while a client sends large requests to the other.
+func (s *benchServer) measureBeside(ctx context.Context, f *benchFlags) (benchResult, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	begun := make(chan struct{})
+	go func() {
+		close(begun)
+		for ctx.Err() == nil {
+			if err := s.asker.request(ctx, f.beside); err != nil && ctx.Err() == nil {
+				cancel()
+				ended <- err
+				return
+			}
+		}
+		ended <- nil
+	}()
+	<-begun
+	r, err := s.other.measure(ctx, 1, 1, f.time)
+	cancel()
+	r.Ledger, r.Beside = s.ledger, f.beside
+	return r, errors.Join(<-ended, err)
+}
+
+// worked is how many seconds the server's processors have worked for it; 0 where it does not say.
+func (s *benchServer) worked(ctx context.Context) (seconds float64, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Authorization", "Bearer "+s.key)
+	reply, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if n, _ := fmt.Sscanf(line, "process_cpu_seconds_total %g", &seconds); n == 1 {
+			return seconds, nil
+		}
+	}
+	return 0, nil
 }
 
 func (s *benchServer) stop() error {

@@ -127,7 +127,7 @@ func TestBenchLooksFirst(t *testing.T) {
 	if err != nil || !s.card.Draft || card.Draft {
 		t.Fatalf("%v: a draft: %v, after the look: %v", err, s.card.Draft, card.Draft)
 	}
-	a, err := newAsker(s.Client, card)
+	a, err := newAsker(s.Client, card, true)
 	if err != nil {
 		t.Fatal(err)
 	}

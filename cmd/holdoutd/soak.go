@@ -265,7 +265,7 @@ func (s *soak) create(ctx context.Context) error {
 		if card, err = look(ctx, s.servers[0].client, card.ID); err != nil {
 			return err
 		}
-		asker, err := newAsker(s.servers[0].client, card)
+		asker, err := newAsker(s.servers[0].client, card, false)
 		if err != nil {
 			return err
 		}

@@ -105,5 +105,8 @@ func benchmarkModel(b *testing.B, name string, trees, depth int) {
 
 func BenchmarkModelLogistic(b *testing.B) { benchmarkModel(b, "logistic", 0, 0) }
 func BenchmarkModelBoosted(b *testing.B)  { benchmarkModel(b, "boosted", 100, 3) }
+
+// BenchmarkModelThousand has as many trees as boosting usually ends with.
+func BenchmarkModelThousand(b *testing.B) { benchmarkModel(b, "thousand", 1000, 6) }
 func BenchmarkModelForest(b *testing.B)   { benchmarkModel(b, "forest", 100, 6) }
 func BenchmarkModelDeep(b *testing.B)     { benchmarkModel(b, "deep", 20, 10) }

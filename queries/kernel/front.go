@@ -3,7 +3,7 @@ package kernel
 import (
 	"math/bits"
 
-	"github.com/holdoutd/holdoutd/queries/kernel/vector"
+	"github.com/holdoutd/holdoutd/queries/vector"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 

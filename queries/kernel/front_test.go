@@ -11,7 +11,7 @@ import (
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries/internal/randomtree"
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
-	"github.com/holdoutd/holdoutd/queries/kernel/vector"
+	"github.com/holdoutd/holdoutd/queries/vector"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 

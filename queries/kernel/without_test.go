@@ -3,7 +3,7 @@ package kernel_test
 import (
 	"testing"
 
-	"github.com/holdoutd/holdoutd/queries/kernel/vector/vectortest"
+	"github.com/holdoutd/holdoutd/queries/vector/vectortest"
 )
 
 func TestWithoutVectors(t *testing.T) { vectortest.Without(t) }

@@ -7,8 +7,12 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/holdoutd/holdoutd/queries/vector"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
+
+// fast are the vectors that tops are sorted by; nil for none.
+var fast = vector.Best()
 
 // Tops. A walk takes every row as many levels down as its tree is deep, though few nodes are far from all leaves. So the top of a tree, its splits with more
 // than a few levels below them, sorts many rows at once: a split is a mask of the rows that it sends right, and what the mask cuts of the rows that come to the split
@@ -120,6 +124,7 @@ func (f *forest) arrange() {
 		a.sort(t, t.root, 0)
 	}
 	a.close(len(f.trees))
+	f.ends = append(f.ends, make([]float64, vector.MaxEnds)...) // what vectors read behind the last
 	f.tops, f.parts, f.ends = slices.Clone(f.tops), slices.Clone(f.parts), slices.Clone(f.ends)
 }
 
@@ -253,6 +258,10 @@ func (f *forest) addEnds(t *tree, dst [][]float64, from int, parts []uint8) {
 	ends := f.ends[t.part:][:t.splits+1]
 	if !t.listed {
 		out := dst[t.first][from:][:len(parts)]
+		if n := len(parts) &^ (vector.Rows - 1); n > 0 && fast != nil && fast.Ends && len(ends) <= vector.MaxEnds {
+			vector.AddEnds(&out[0], &parts[0], &ends[0], len(ends), n)
+			out, parts = out[n:], parts[n:]
+		}
 		for row, part := range parts {
 			out[row] += ends[part]
 		}
@@ -290,6 +299,10 @@ func touch(nodes []node) (all uint32) {
 // sortRows finds the rows of each part of a top, of one of the groups of rows that masks are of.
 func sortRows(parts *[maxParts]rowfn.Bits, splits []topSplit, masks []rowfn.Bits, groups, of int) {
 	parts[0] = rowfn.Bits{math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64}
+	if fast != nil && len(splits) > 0 {
+		vector.SortRows((*[4]uint64)(&parts[0]), (*uint32)(&splits[0]), len(splits), (*[4]uint64)(&masks[of]), groups*len(rowfn.Bits{})*8)
+		return
+	}
 	for i, s := range splits {
 		mask, left, right := &masks[int(s.mask())*groups+of], &parts[s.part()], &parts[uint8(i+1)]
 		a, b, c, d := left[0], left[1], left[2], left[3]
@@ -305,6 +318,11 @@ func partOfRows(dst *[groupRows]uint8, parts *[maxParts]rowfn.Bits, count int) {
 	for digit := 0; count > 1; digit += 3 {
 		eighths := (count + 7) / 8
 		clear(parts[count : 8*eighths])
+		if fast != nil {
+			vector.Eighths((*[4]uint64)(&parts[0]), eighths, (*[4]uint64)(&digits[digit]))
+			count = eighths
+			continue
+		}
 		for w := range len(digits[0]) {
 			var low, middle, high uint64
 			for e := range eighths {
@@ -319,6 +337,10 @@ func partOfRows(dst *[groupRows]uint8, parts *[maxParts]rowfn.Bits, count int) {
 			digits[digit][w], digits[digit+1][w], digits[digit+2][w] = low, middle, high
 		}
 		count = eighths
+	}
+	if fast != nil {
+		vector.Turn(&dst[0], (*[4]uint64)(&digits[0]))
+		return
 	}
 	for w := range len(digits[0]) {
 		turn(dst[64*w:], &digits, w)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdoutd/holdoutd/queries/kernel/vector"
+	"github.com/holdoutd/holdoutd/queries/vector"
 )
 
 // Without runs all other tests of the package again without vectors, in a process of its own.

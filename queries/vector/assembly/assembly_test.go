@@ -30,6 +30,8 @@ func TestAssembly(t *testing.T) {
 		e.times()
 	}
 	(&emitter{Context: c}).conditions()
+	(&emitter{Context: c}).sets()
+	(&emitter{Context: c, wide: true}).ends()
 	(&emitter{Context: c}).ofCodes()
 	(&emitter{Context: c, wide: true}).ofCodes()
 	file, err := c.Result()
@@ -39,7 +41,7 @@ func TestAssembly(t *testing.T) {
 	if err := pass.Compile.Execute(file); err != nil {
 		t.Fatal(err)
 	}
-	config := printer.Config{Name: "go test ./queries/kernel/vector/assembly -update", Pkg: "vector"}
+	config := printer.Config{Name: "go test ./queries/vector/assembly -update", Pkg: "vector"}
 	for name, make := range map[string]func(printer.Config) printer.Printer{"loops_amd64.s": printer.NewGoAsm, "loops_amd64.go": printer.NewStubs} {
 		made, err := make(config).Print(file)
 		if err != nil {
@@ -51,7 +53,7 @@ func TestAssembly(t *testing.T) {
 			}
 		}
 		if is, err := os.ReadFile("../" + name); err != nil || !bytes.Equal(is, made) {
-			t.Errorf("%s is not what assembly_test.go makes: go test ./queries/kernel/vector/assembly -update (%v)", name, err)
+			t.Errorf("%s is not what assembly_test.go makes: go test ./queries/vector/assembly -update (%v)", name, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package vector has package kernel's loops for the vectors of amd64 processors: AVX2, and AVX-512 where the processor has it. They
+// Package vector has the loops of packages kernel and model for the vectors of amd64 processors: AVX2, and AVX-512 where the processor has it. They
 // write what the scalar loops write, bit for bit but for the sign of zero and the payload of NaN, and take one path for every row.
 //
 // The loops are assembly that package assembly makes. All of them take a number of rows that is a positive multiple of [Rows];
@@ -11,6 +11,7 @@ const Rows = 64
 // Loops are those of one instruction set.
 type Loops struct {
 	Name string
+	Ends bool // whether AddEnds is to be called
 
 	AddConst, MulConst, DivConst         func(dst, a *float64, k float64, n int)
 	Add, Sub, Mul, Div, Minimum, Maximum func(dst, a, b *float64, n int)
@@ -35,6 +36,9 @@ type Loops struct {
 	Clock                                func(dst, a, k *float64, inverse, modulus, modulusInverse float64, n int)
 	Dot                                  func(a, b *uint32, n int) (low, high uint64)
 }
+
+// MaxEnds is how many numbers AddEnds can choose from. It reads that many.
+const MaxEnds = 64
 
 // Best is the instruction set to use on this processor, nil where there is none. The variable GODEBUG of the environment turns parts of
 // a processor off: GODEBUG=cpu.avx512f=off, GODEBUG=cpu.avx2=off.

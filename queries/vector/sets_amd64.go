@@ -69,6 +69,7 @@ var avx2 = Loops{
 // Bytes are taken thirty-two at a time here too: they are in the first-level cache, and their loops are short.
 var avx512 = Loops{
 	Name:             "AVX-512",
+	Ends:             true,
 	AddConst:         addConstAVX512,
 	MulConst:         mulConstAVX512,
 	DivConst:         divConstAVX512,
@@ -117,4 +118,32 @@ var avx512 = Loops{
 	YearDay:          yearDayAVX512,
 	Weekday:          weekdayAVX512,
 	Clock:            clockAVX512,
+}
+
+// Loops of ensembles of trees, the same in every set. They are functions, so that what they are given stays on the stack. sortRows, partOfRows and addEnds of package
+// model say what they do.
+
+// SortRows moves, split after split, the rows of a part that are in a mask to the part of the split's number plus one; count is at least 1.
+func SortRows(parts *[4]uint64, splits *uint32, count int, masks *[4]uint64, stride int) {
+	sortRowsAVX2(parts, splits, count, masks, stride)
+}
+
+// Eighths writes three digits of the parts' numbers, and joins each eight of count times 8 parts.
+func Eighths(parts *[4]uint64, count int, digits *[4]uint64) { eighthsAVX2(parts, count, digits) }
+
+// Turn writes the numbers of 256 rows whose eight digits are given.
+func Turn(dst *uint8, digits *[4]uint64) { turnAVX2(dst, digits) }
+
+// AddEnds adds ends[parts] to n rows of out. size, at most MaxEnds, is how many ends there are; MaxEnds of them are read. It wants Loops.Ends.
+func AddEnds(out *float64, parts *uint8, ends *float64, size, n int) {
+	switch {
+	case size <= 8:
+		addEnds8OfAVX512(out, parts, ends, n)
+	case size <= 16:
+		addEnds16OfAVX512(out, parts, ends, n)
+	case size <= 32:
+		addEnds32OfAVX512(out, parts, ends, n)
+	default:
+		addEnds64OfAVX512(out, parts, ends, n)
+	}
 }
