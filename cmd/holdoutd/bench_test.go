@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +80,8 @@ func TestBench(t *testing.T) {
 		text.Codes = append(text.Codes, uint32(1+i%2))
 	}
 	tables["text"] = text
-	lines := [][]string{{"--time", "50ms"}, {"--time", "50ms", "--clients", "2", "--ledger", pgtest.Shared(t).New(t).Address()}}
+	lines := [][]string{{"--time", "50ms"}, {"--time", "50ms", "--clients", "2", "--ledger", pgtest.Shared(t).New(t).Address()},
+		{"--time", "50ms", "--clients", "1,2,3", "--batch", "4", "--sweep", "--beside", "30"}}
 	for name, column := range tables {
 		path := filepath.Join(dir, fmt.Sprintf("%d.parquet", len(lines)))
 		parquet(t, path, column)
@@ -93,11 +96,15 @@ func TestBench(t *testing.T) {
 		for i := range int64(1000) {
 			asked[fmt.Sprint(question(1+i))] = true
 		}
+		mixed := mixedQuestions(client.Card{Columns: []client.Column{of}})
+		if mixed != nil {
+			t.Errorf("%s: questions of several kinds about one column that has no range", name)
+		}
 		if len(asked) != 1000 {
 			t.Errorf("%s: %d of 1000 questions are new", name, len(asked))
 		}
 	}
-	measured := map[string]int{}
+	measured, worked := map[string]int{}, 0.0 // processors are counted in hundredths of a second, so that of one short measurement nothing may be said
 	for _, flags := range lines {
 		cmd := exec.CommandContext(t.Context(), binary, append([]string{"bench", "--json"}, flags...)...)
 		var errs strings.Builder
@@ -110,10 +117,17 @@ func TestBench(t *testing.T) {
 		}
 		for _, m := range said.Measurements {
 			measured[m.Ledger]++
+			if beside := slices.Contains(flags, "--beside") && m.Batch == 1; (m.Beside == 30) != beside {
+				t.Errorf("bench %v: %+v", flags, m)
+			}
+			worked += m.CPU
 			if m.Answers <= 0 || m.P50 <= 0 || m.P50 > m.P99 || m.P99 > float64(time.Hour/time.Millisecond) {
 				t.Errorf("bench %v: %+v", flags, m)
 			}
 		}
+	}
+	if runtime.GOOS == "linux" && worked == 0 {
+		t.Error("no server says what its processors worked")
 	}
 	if measured["postgres"] != 2 || measured["file"] != 4*len(lines)-2 {
 		t.Errorf("measurements by ledger: %v", measured)
@@ -130,6 +144,22 @@ func TestBenchLooksFirst(t *testing.T) {
 	a, err := newAsker(s.Client, card, true)
 	if err != nil {
 		t.Fatal(err)
+	}
+	mixed, err := newAsker(s.Client, card, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]bool{}
+	for i := range int64(1000) {
+		asked[fmt.Sprint(mixed.question(1+i))] = true
+	}
+	for i := range int64(20) {
+		if _, err := s.Explain(t.Context(), card.ID, mixed.question(1+i)); err != nil {
+			t.Errorf("%v: %v", mixed.question(1+i), err)
+		}
+	}
+	if len(asked) != 1000 {
+		t.Errorf("%d of 1000 questions of several kinds are new", len(asked))
 	}
 	first, last := a.question(1)["of"], a.question(benchQuestions)["of"]
 	for _, column := range card.Columns {
