@@ -193,6 +193,13 @@ func TestVectorsOfSums(t *testing.T) {
 					x[i], z[i] = uint32(rowfn.One), uint32(rowfn.One)
 				}
 			}
+			if turn%5 == 0 && n >= 64 { // the upper halves come to 2^32-1, and the lower ones to more than 2^32: only then there is a carry
+				clear(x)
+				for i := range 16 {
+					x[i], z[i] = 1<<30-1, 1<<30-1
+				}
+				x[16], z[16] = 1<<30, 60
+			}
 			if got, want := fast.dot(x, z), dot(x, z); got != want {
 				t.Fatalf("products %v, want %v", got, want)
 			}
