@@ -189,7 +189,7 @@ func (a *archiver) globals(keys bool) error {
 	return nil
 }
 
-// forgotten copies the marks of holdouts whose ledger was lost, by which their tables stay refused, and the sketches that are there.
+// forgotten copies what a ledger that is lost has forgotten: the marks of holdouts by which their tables stay refused, what was revoked, and the sketches that are there.
 func (a *archiver) forgotten() error {
 	signs, _ := filepath.Glob(filepath.Join(a.dir, holdoutsDir, "*", lostLedger)) // its only error is a bad pattern
 	for _, sign := range signs {
@@ -198,6 +198,15 @@ func (a *archiver) forgotten() error {
 			if err := a.copyFile(path.Join(folder, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
+		}
+	}
+	revoked, err := os.ReadDir(filepath.Join(a.dir, revokedDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, f := range revoked { // they only grow
+		if err := a.copyFile(path.Join(revokedDir, f.Name())); err != nil {
+			return err
 		}
 	}
 	sketches, err := os.ReadDir(filepath.Join(a.dir, lineageDir))

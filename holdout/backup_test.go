@@ -80,7 +80,7 @@ func TestBackupWhileHoldoutsComeAndGo(t *testing.T) {
 			t.Errorf("the sketches of %s: %v", id, err)
 		}
 	}
-	must(t, AcceptRestored(to, false))
+	must(t, AcceptRestored(to, Accepted{Keys: true}))
 	r := open(t, to)
 	if again := ask(t, r, comes.ID, mean(1)); !again.Replayed || !bytes.Equal(again.Body, told.Body) {
 		t.Errorf("%s, want %s", again.Body, told.Body)
@@ -292,10 +292,10 @@ func TestRestoredRecord(t *testing.T) {
 	if said := RestoreState(dir); said != "" {
 		t.Errorf("never restored: %s", said)
 	}
-	if err := AcceptRestored(dir, true); err == nil {
+	if err := AcceptRestored(dir, Accepted{Lost: true}); err == nil {
 		t.Error("there was a restore to accept")
 	}
-	for _, text := range []string{"", "{}", `{"version":1}`, `{"version":1,"restores":[]}`, `{"version":2,"restores":[{"loss":"none"}]}`, `{"version":1,"restores":[{"loss":""}]}`} {
+	for _, text := range []string{"", "{}", `{"version":1}`, `{"version":1,"restores":[]}`, `{"version":1,"restores":[{"loss":"none","keys":"ended"}]}`, `{"version":3,"restores":[{"loss":"none"}]}`, `{"version":1,"restores":[{"loss":""}]}`} {
 		must(t, os.WriteFile(filepath.Join(dir, restoredFile), []byte(text), secretMode))
 		s := open(t, dir)
 		if again := ask(t, s, card.ID, mean(1)); !again.Replayed || !bytes.Equal(again.Body, told.Body) {
@@ -308,7 +308,7 @@ func TestRestoredRecord(t *testing.T) {
 		must(t, s.Close())
 	}
 	must(t, restores{Restores: []restore{{Backup: card.Created, Restored: time.Now()}}}.write(dir))
-	must(t, AcceptRestored(dir, true))
+	must(t, AcceptRestored(dir, Accepted{Lost: true}))
 	s = open(t, dir)
 	ask(t, s, card.ID, mean(2))
 	later := seen(t, s, create(t, s, Settings{Questions: 20}, visits(t, 300, 2)))
@@ -324,7 +324,7 @@ func TestRestoredRecord(t *testing.T) {
 // TestRestoredMoreThanOnce: a card names each restore whose loss was accepted, and one that has forgotten answers of the holdout itself before those that were before it.
 func TestRestoredMoreThanOnce(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2026, 3, n, 0, 0, 0, 0, time.UTC) }
-	r := restores{Restores: []restore{{day(2), day(3), lossAccepted}, {day(5), day(6), nothingLost}, {day(8), day(9), lossAccepted}}}
+	r := restores{Restores: []restore{{day(2), day(3), lossAccepted, ""}, {day(5), day(6), nothingLost, keysEnded}, {day(8), day(9), lossAccepted, ""}}}
 	for _, c := range []struct {
 		created time.Time
 		want    []string

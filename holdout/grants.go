@@ -77,6 +77,9 @@ func (s *Service) CreateGrant(ctx context.Context, p Principal, n NewGrant) (Gra
 	if err := admins(p); err != nil {
 		return GrantInfo{}, err
 	}
+	if err := s.takesNothingNew(); err != nil {
+		return GrantInfo{}, err
+	}
 	if n.Shows == "" {
 		n.Shows = ShowsFull
 	}
@@ -181,7 +184,7 @@ func (s *Service) RevokeGrant(ctx context.Context, p Principal, id string) error
 		return s.ledgerError(err)
 	}
 	s.log.Info("grant revoked", "grant", id, "by", p.KeyID)
-	return nil
+	return s.markRevoked(id)
 }
 
 // Grants returns grants in the order of their creation, with what is spent of each: for an admin all of a holdout, or of all where it is ""; for others their own.

@@ -10,12 +10,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
+	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/internal/oidc"
 )
@@ -119,7 +121,15 @@ func (s *Service) Recall(ctx context.Context, key Remembered) (Principal, error)
 	if err != nil {
 		return Principal{}, s.ledgerError(err)
 	}
-	if !ok || k.Revoked {
+	ended := k.Revoked
+	if ok && s.lost { // the ledger cannot be told what it has forgotten
+		marked, err := s.isRevoked(revocation(k.Hash))
+		if err != nil {
+			return Principal{}, storageError(err)
+		}
+		ended = ended || marked || s.restores.ends(k)
+	}
+	if !ok || ended {
 		if to := key.subject; to != (ledger.Subject{}) {
 			return Principal{}, fail(Unauthorized, "the token is right, and no key that is valid is bound to its subject %q (the claim %s of %s): an admin must bind one, with holdoutd key create NAME --oidc-subject SUBJECT", to.Value, to.Claim, to.Issuer)
 		}
@@ -130,7 +140,7 @@ func (s *Service) Recall(ctx context.Context, key Remembered) (Principal, error)
 
 // CreateKey makes a key and returns its secret, which is shown this once. Only admins may.
 func (s *Service) CreateKey(ctx context.Context, p Principal, name string, scope Scope) (KeyInfo, string, error) {
-	if err := checkNewKey(p, name, scope); err != nil {
+	if err := s.checkNewKey(p, name, scope); err != nil {
 		return KeyInfo{}, "", err
 	}
 	secret, err := newKey()
@@ -146,7 +156,7 @@ func (s *Service) CreateKey(ctx context.Context, p Principal, name string, scope
 
 // BindKey makes a key without a secret, for a subject of the service's issuer: its tokens stand for the key, until the key is revoked. Only admins may. A subject has one key at a time.
 func (s *Service) BindKey(ctx context.Context, p Principal, name string, scope Scope, subject string) (KeyInfo, error) {
-	if err := checkNewKey(p, name, scope); err != nil {
+	if err := s.checkNewKey(p, name, scope); err != nil {
 		return KeyInfo{}, err
 	}
 	if s.issuer == nil {
@@ -166,7 +176,7 @@ func (s *Service) BindKey(ctx context.Context, p Principal, name string, scope S
 	return info, err
 }
 
-func checkNewKey(p Principal, name string, scope Scope) error {
+func (s *Service) checkNewKey(p Principal, name string, scope Scope) error {
 	if err := admins(p); err != nil {
 		return err
 	}
@@ -179,7 +189,7 @@ func checkNewKey(p Principal, name string, scope Scope) error {
 	if name == "" {
 		return invalid("name", "a key needs a name; it says whose questions are whose")
 	}
-	return nil
+	return s.takesNothingNew()
 }
 
 // recordKey gives a key its id and records it.
@@ -220,24 +230,29 @@ func (s *Service) RevokeKey(ctx context.Context, p Principal, id string) error {
 	}
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
-	switch err := s.ledger.RevokeKey(ctx, id); {
+	err := s.ledger.RevokeKey(ctx, id)
+	var hash [sha256.Size]byte
+	if err == nil {
+		hash, err = s.hashOf(ctx, id)
+	}
+	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		return fail(NotFound, "there is no such key")
 	case err != nil:
 		return s.ledgerError(err)
 	}
-	return nil
+	return s.markRevoked(revocation(hash))
 }
 
-// firstKey writes DIR/admin.key if there is none. The file is written before the key is known to the ledger, so a
-// crash in between leaves a file whose key does not work; it is then enrolled at the next start.
+// firstKey writes DIR/admin.key where no admin has a valid key: at the first start, and after a restore that has ended all keys. The file is written before the key is known to the ledger, so a
+// crash in between leaves a file whose key does not work; it is then enrolled at the next start. A key that was revoked is not: another one takes its place in the file.
 func (s *Service) firstKey(ctx context.Context) error {
 	path := filepath.Join(s.dir, adminKeyFile)
 	keys, err := s.ledger.Keys(ctx)
 	if err != nil {
 		return fmt.Errorf("holdout: keys: %w", err)
 	}
-	if len(keys) > 0 {
+	if slices.ContainsFunc(keys, func(k ledger.Key) bool { return k.Scope == string(Admin) && !k.Revoked }) {
 		return nil
 	}
 	secret, err := newKey()
@@ -249,8 +264,19 @@ func (s *Service) firstKey(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("holdout: admin key: %w", err)
 		}
-		if secret = strings.TrimSpace(string(text)); !strings.HasPrefix(secret, KeyPrefix) {
+		there := strings.TrimSpace(string(text))
+		if !strings.HasPrefix(there, KeyPrefix) {
 			return fmt.Errorf("holdout: %s does not hold a key; remove it to get a new one", path)
+		}
+		if ended, err := s.isRevoked(revocation(hashKey(there))); err != nil {
+			return fmt.Errorf("holdout: admin key: %w", err)
+		} else if ended {
+			if err := errors.Join(replaceFile(s.dir, adminKeyFile, []byte(secret)), dataset.SyncDir(s.dir)); err != nil {
+				return fmt.Errorf("holdout: admin key: %w", err)
+			}
+			s.log.Warn("no admin has a valid key: a new one is in "+adminKeyFile, "file", path)
+		} else {
+			secret = there
 		}
 	} else if err != nil {
 		return fmt.Errorf("holdout: admin key: %w", err)

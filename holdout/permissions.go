@@ -13,7 +13,7 @@ import (
 // Whoever can write the directory can put an admin.key there before the first start, or exchange files under the server; whoever reads
 // server.key opens what is sealed. Not the directories above it: they are the machine's.
 func (s *Service) checkPrivate() error {
-	for _, name := range []string{"", holdoutsDir, temporaryDir} {
+	for _, name := range []string{"", holdoutsDir, revokedDir, temporaryDir} {
 		if err := private(filepath.Join(s.dir, name), 0o022, "can be written by others, who could plant a key or exchange files", "chmod go-w"); err != nil {
 			return err
 		}

@@ -521,7 +521,7 @@ func TestReleaseAfterARestore(t *testing.T) {
 		_, err := s.Release(t.Context(), admin, before.ID, aRelease(1))
 		wantKind(t, "before anybody has said what was lost", err, RolledBack)
 		must(t, s.Close())
-		must(t, AcceptRestored(dir, lost))
+		must(t, AcceptRestored(dir, Accepted{Lost: lost}))
 		s = open(t, dir)
 		if again := mustRelease(t, s, before.ID, aRelease(.5)); !bytes.Equal(again, first) {
 			t.Errorf("replayed as %s", again)

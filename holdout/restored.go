@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,8 +24,8 @@ const (
 	restoredFile = "restored"
 	// restoringFile is in a directory that is being restored: nothing is started on it.
 	restoringFile = "restoring"
-	// restoredVersion is of restoredFile.
-	restoredVersion = 1
+	// restoredVersion is of restoredFile where keys have ended with a restore; of others it is 1.
+	restoredVersion = 2
 	// maxRestoredBytes bounds restoredFile: more than a thousand restores.
 	maxRestoredBytes = 1 << 20
 )
@@ -38,6 +39,9 @@ const (
 	nothingLost  = "none"     // nothing was answered after the backup
 )
 
+// keysEnded is what an owner says of the keys and grants from before a restore, unless they stay.
+const keysEnded = "ended"
+
 // restores are the contents of restoredFile, oldest first.
 type restores struct {
 	Version  int       `json:"version"`
@@ -49,6 +53,7 @@ type restore struct {
 	Backup   time.Time `json:"backup"`         // when the backup was made
 	Restored time.Time `json:"restored"`       // when it was put back
 	Loss     string    `json:"loss,omitempty"` // lossAccepted or nothingLost; empty until the owner has said it
+	Keys     string    `json:"keys,omitempty"` // keysEnded; empty where keys from before it stay. Version 2 has it
 }
 
 // readRestores reads the file. A directory that was never restored has none.
@@ -65,7 +70,7 @@ func readRestores(dir string) (r restores, err error) {
 	if err == nil {
 		err = json.Unmarshal(text, &r)
 	}
-	if err == nil {
+	if err == nil && (r.Version != 1 || slices.ContainsFunc(r.Restores, restore.keysEnd)) {
 		err = known("the record of restores "+filepath.Join(dir, restoredFile), r.Version, restoredVersion)
 	}
 	if err == nil && len(r.Restores) == 0 {
@@ -76,12 +81,22 @@ func readRestores(dir string) (r restores, err error) {
 
 // write puts the file into a data directory: whole or not at all, and durably.
 func (r restores) write(dir string) error {
-	r.Version = restoredVersion
+	r.Version = 1
+	if slices.ContainsFunc(r.Restores, restore.keysEnd) {
+		r.Version = restoredVersion
+	}
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
 	return errors.Join(replaceFile(dir, restoredFile, text), dataset.SyncDir(dir))
+}
+
+func (r restore) keysEnd() bool { return r.Keys != "" }
+
+// ends reports whether a key has ended with a restore: it may have been revoked after the backup, which the restored ledger has forgotten.
+func (r restores) ends(k ledger.Key) bool {
+	return slices.ContainsFunc(r.Restores, func(one restore) bool { return one.keysEnd() && !k.Created.After(one.Restored) })
 }
 
 // pending is the restore of which nobody has said what was lost, or nil.
@@ -131,18 +146,28 @@ func RestoreState(dir string) string {
 	}
 	last := r.Restores[len(r.Restores)-1]
 	said := "restored from a backup of " + last.Backup.UTC().Format(time.RFC3339)
+	keys := "; keys and grants from before stay valid"
+	if last.keysEnd() {
+		keys = "; keys and grants from before have ended"
+	}
 	switch {
 	case r.pending() != nil:
 		return said + ": no new answers are given until its owner has said what was lost"
 	case last.Loss == lossAccepted:
-		return said + "; answers may be lost, and cards say so"
+		return said + "; answers may be lost, and cards say so" + keys
 	}
-	return said + "; its owner said that nothing was lost"
+	return said + "; its owner said that nothing was lost" + keys
 }
 
-// AcceptRestored records of a restored data directory that nothing was answered after the backup or, with lost, that answers may be lost: cards say that for
-// good. The next start gives new answers. It fails where there is nothing to accept.
-func AcceptRestored(dir string, lost bool) error {
+// Accepted is what an owner says of a restored data directory.
+type Accepted struct {
+	Lost bool // answers may be lost: cards say that for good. Default: nothing was answered after the backup
+	Keys bool // no key and no grant was revoked after the backup: those of before stay valid. Default: they end
+}
+
+// AcceptRestored records of a restored data directory what its owner says. The next start gives new answers, and ends the keys and grants from before the restore, unless they stay: it puts a new key of an
+// admin into DIR/admin.key. It fails where there is nothing to accept.
+func AcceptRestored(dir string, said Accepted) error {
 	r, err := readRestores(dir)
 	if err != nil {
 		return fmt.Errorf("the record of the restore in %s cannot be read: %w; restore the backup again", dir, err)
@@ -151,12 +176,16 @@ func AcceptRestored(dir string, lost bool) error {
 		return fmt.Errorf("%s has no restore to accept", dir)
 	}
 	loss := nothingLost
-	if lost {
+	if said.Lost {
 		loss = lossAccepted
+	}
+	keys := keysEnded
+	if said.Keys {
+		keys = ""
 	}
 	for i := range r.Restores {
 		if r.Restores[i].Loss == "" {
-			r.Restores[i].Loss = loss
+			r.Restores[i].Loss, r.Restores[i].Keys = loss, keys
 		}
 	}
 	return r.write(dir)
@@ -203,7 +232,7 @@ func (s *Service) holdRestored(holdouts []ledger.Holdout) {
 	}
 }
 
-// takesNothingNew is unaccepted for an upload: it can be of a table whose holdout was forgotten.
+// takesNothingNew is unaccepted for an upload, which can be of a table whose holdout was forgotten, and for new keys and grants: who asks for them may have a key that was revoked after the backup.
 func (s *Service) takesNothingNew() error {
 	if why := s.unaccepted(); why != nil {
 		return &Error{Kind: Unavailable, Detail: why.Detail, Err: why.Err}

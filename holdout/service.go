@@ -159,7 +159,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	if err := s.checkRestoring(); err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{s.dir, s.path(holdoutsDir), s.path(lineageDir), s.path(temporaryDir)} {
+	for _, dir := range []string{s.dir, s.path(holdoutsDir), s.path(lineageDir), s.path(revokedDir), s.path(temporaryDir)} {
 		if err := os.MkdirAll(dir, privateMode); err != nil {
 			return nil, fmt.Errorf("holdout: data directory: %w", err)
 		}
@@ -255,6 +255,9 @@ func (s *Service) start(ctx context.Context) error {
 		}
 		s.log.Error("server.key is missing: recorded answers can be read, nothing new can be given; "+mend, "dir", s.dir)
 		return nil
+	}
+	if err := s.keepRevocations(ctx); err != nil {
+		return err
 	}
 	if err := s.firstKey(ctx); err != nil {
 		return err

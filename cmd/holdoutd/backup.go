@@ -300,7 +300,7 @@ func restoreCommand() *cobra.Command {
 	var unlock unlockFlags
 	var data, from, shared, serverKey string
 	var command keySource
-	var lost, none bool
+	var lost, none, keep bool
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Make a data directory of a backup, and say what became of later answers",
@@ -310,14 +310,17 @@ books, all tables. An interrupted restore leaves DIR.restoring, on which nothing
 Answers that the server gave after the backup are forgotten, with what they spent. So a restored directory replays recorded
 answers, and gives no new ones and takes no tables until you say what became of later answers, with the server stopped:
 
-  --nothing-lost  nothing was answered or released, and no holdout retired, after the backup, for example because the server was stopped
-                  before it
+  --nothing-lost  nothing was answered or released, and no holdout retired, after the backup, for example because the server was
+                  stopped before it
   --accept-lost   answers may be lost: the cards of all holdouts say so for good, because intervals given since hold only for
                   those who know none of the lost answers
 
+Keys and grants from before the restore end with it: one that was revoked after the backup would be valid again. The next start
+puts a new key of an admin into DIR/admin.key. --keep-keys says that nothing was revoked after the backup; then they stay.
+
 Compare the newest answer that anyone kept with holdoutd verify DIR before you say it.`,
 		Example: `  holdoutd restore --from monday.backup --identity key.txt --data holdoutd-new --server-key /etc/holdoutd/server.key
-  holdoutd restore --data holdoutd-new --nothing-lost
+  holdoutd restore --data holdoutd-new --nothing-lost --keep-keys
   holdoutd restore --data holdoutd-new --accept-lost`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -332,8 +335,10 @@ Compare the newest answer that anyone kept with holdoutd verify DIR before you s
 				return misuse("--server-key puts the key into the directory, and --key-command leaves it where it is; give one")
 			case (from == "") == !(lost || none):
 				return misuse("give --from FILE to restore a backup, or afterwards --nothing-lost or --accept-lost to have new answers given")
+			case keep && from != "":
+				return misuse("--keep-keys belongs to --nothing-lost or --accept-lost")
 			case lost || none:
-				if err := holdout.AcceptRestored(data, lost); err != nil {
+				if err := holdout.AcceptRestored(data, holdout.Accepted{Lost: lost, Keys: keep}); err != nil {
 					return err
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s. Start the server (again)\n", data, holdout.RestoreState(data))
@@ -373,6 +378,7 @@ Compare the newest answer that anyone kept with holdoutd verify DIR before you s
 	command.add(cmd.Flags())
 	cmd.Flags().StringVar(&shared, "ledger", "", "address of the ledger, where the backup is of servers that were started with --ledger; or @FILE with it")
 	cmd.Flags().BoolVar(&none, "nothing-lost", false, "say of a restored directory that nothing was answered or released, and no holdout retired, after the backup")
+	cmd.Flags().BoolVar(&keep, "keep-keys", false, "say of a restored directory that no key and no grant was revoked after the backup: those from before stay valid")
 	cmd.Flags().BoolVar(&lost, "accept-lost", false, "say of a restored directory that answers may be lost; cards say so for good")
 	return cmd
 }

@@ -240,7 +240,7 @@ func checkAgain(t *testing.T, dir, id string, question map[string]any, answer js
 		t.Errorf("the refusal is %v", r)
 	}
 	p.stop(t)
-	done(t, "restore", "--data", again, "--nothing-lost")
+	done(t, "restore", "--data", again, "--nothing-lost", "--keep-keys")
 	p = startServer(t, again)
 	c = connect(t, p, again)
 	if card, err := c.Holdout(ctx, id); err != nil || card.State != "" || !warned(card, "restored") {
@@ -365,6 +365,8 @@ func TestBackupKeys(t *testing.T) {
 		{"restore --data " + folder + "/to", 2, "--from"},
 		{"restore --data " + dir + " --accept-lost", 1, "no restore to accept"},
 		{"restore --data " + dir + " --accept-lost --nothing-lost", 2, "opposite"},
+		{"restore --data " + dir + "-new --from x --keep-keys", 2, "--keep-keys belongs"},
+		{"restore --data " + dir + " --keep-keys", 2, "give --from"},
 		{"restore --from " + file + " --passphrase-file " + right + " --data " + folder + "/bare", 0, "server.key was not in the backup"},
 		{"restore --from " + file + " --passphrase-file " + right + " --data " + folder + "/other --server-key " + in("other.key", strings.Repeat("ab", 32)), 1, "another server key"},
 		{"restore --from " + file + " --passphrase-file " + right + " --data " + folder + "/full --server-key " + dir + "/server.key", 0, "sealed values in order"},
@@ -400,7 +402,7 @@ func TestBackupKeys(t *testing.T) {
 	}
 	for dir, lost := range map[string]bool{"full": false, "bare": true} { // with the server's key new answers are given, without it none
 		dir = filepath.Join(folder, dir)
-		done(t, "restore", "--data", dir, "--nothing-lost")
+		done(t, "restore", "--data", dir, "--nothing-lost", "--keep-keys")
 		p := startServer(t, dir)
 		c, err := client.New(p.url, strings.TrimSpace(string(admin)), client.WithRetries(0))
 		if err != nil {
@@ -533,7 +535,7 @@ func TestBackupOfDamage(t *testing.T) {
 	}
 	done(t, "verify", "--backup", file, "--identity", key.identity)
 	to := key.restore(t, file)
-	done(t, "restore", "--data", to, "--nothing-lost")
+	done(t, "restore", "--data", to, "--nothing-lost", "--keep-keys")
 	p = startServer(t, to)
 	c = connect(t, p, to)
 	if _, err := c.Ask(t.Context(), good.ID, map[string]any{"type": "mean", "of": "x", "range": []int{0, 1}}); err != nil {
@@ -582,7 +584,7 @@ func TestBackupShared(t *testing.T) {
 		nothingThere(t, filepath.Dir(to))
 	}
 	to = key.restore(t, file, "--ledger", r.address)
-	done(t, "restore", "--data", to, "--nothing-lost")
+	done(t, "restore", "--data", to, "--nothing-lost", "--keep-keys")
 	p := startServer(t, to, "--ledger", r.address)
 	c := connect(t, p, to)
 	for name, answer := range r.received {

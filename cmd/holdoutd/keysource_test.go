@@ -157,7 +157,7 @@ func TestKeyFromCommand(t *testing.T) {
 		t.Errorf("restore: %s", out)
 	}
 	nowhere(t, to, testKey, out)
-	done(t, "restore", "--data", to, "--nothing-lost")
+	done(t, "restore", "--data", to, "--nothing-lost", "--keep-keys")
 	// Its admin.key was in no backup: a new one is not made, since the ledger has keys. So the first one is used.
 	if err := os.Rename(filepath.Join(dir, "admin.key"), filepath.Join(to, "admin.key")); err != nil {
 		t.Fatal(err)

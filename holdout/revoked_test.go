@@ -1,0 +1,169 @@
+package holdout
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+)
+
+// adminKeyOf is what DIR/admin.key has.
+func adminKeyOf(t *testing.T, dir string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, adminKeyFile))
+	must(t, err)
+	return strings.TrimSpace(string(text))
+}
+
+// opens says whether a bearer has rights.
+func opens(t *testing.T, s *Service, what, bearer string, want bool) {
+	t.Helper()
+	_, err := s.Authenticate(t.Context(), bearer)
+	if kind := KindOf(err); err == nil != want || !want && kind != Unauthorized {
+		t.Errorf("%s: %v, want it to be valid: %v", what, err, want)
+	}
+}
+
+// putLedger copies the ledger of a closed directory.
+func putLedger(t *testing.T, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(from, ledgerFile))
+	must(t, err)
+	for _, suffix := range []string{"-wal", "-shm"} {
+		must(t, removeIfThere(filepath.Join(to, ledgerFile+suffix)))
+	}
+	must(t, os.WriteFile(filepath.Join(to, ledgerFile), text, secretMode))
+}
+
+// TestRevokedStays: a key and a grant that were revoked stay so beside an older ledger, and a revoked key of an admin beside a new one; also what was revoked before there were files. It notices a ledger whose word
+// alone counts.
+func TestRevokedStays(t *testing.T) {
+	dir, older := t.TempDir(), t.TempDir()
+	s := open(t, dir)
+	first, err := s.Authenticate(t.Context(), adminKeyOf(t, dir))
+	must(t, err)
+	card := create(t, s, Settings{Questions: 20}, visits(t, 300, 1))
+	gone, goneSecret, err := s.CreateKey(t.Context(), first, "gone", Analyst)
+	must(t, err)
+	stays, stay, err := s.CreateKey(t.Context(), first, "stays", Granted)
+	must(t, err)
+	second, secondSecret, err := s.CreateKey(t.Context(), first, "second", Admin)
+	must(t, err)
+	grant, err := s.CreateGrant(t.Context(), first, NewGrant{Key: stays.ID, Holdout: card.ID, Questions: 3})
+	must(t, err)
+	must(t, s.Close())
+	putLedger(t, dir, older)
+	forgotten := func(s *Service, what string) {
+		t.Helper()
+		opens(t, s, what+": a revoked key", goneSecret, false)
+		opens(t, s, what+": the revoked key of an admin", adminKeyOf(t, older), false)
+		opens(t, s, what+": another key", stay, true)
+		grants, err := s.ledger.Grants(t.Context(), card.ID)
+		if err != nil || len(grants) != 1 || !grants[0].Revoked {
+			t.Errorf("%s: the revoked grant is %+v, %v", what, grants, err)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(older, adminKeyFile), []byte(adminKeyOf(t, dir)), secretMode))
+
+	s = open(t, dir)
+	by := Principal{KeyID: second.ID, Scope: Admin}
+	must(t, s.RevokeKey(t.Context(), by, gone.ID))
+	must(t, s.RevokeKey(t.Context(), by, first.KeyID))
+	must(t, s.RevokeGrant(t.Context(), by, grant.ID))
+	must(t, s.Close())
+	kept, err := os.ReadDir(filepath.Join(dir, revokedDir))
+	if err != nil || len(kept) != 3 {
+		t.Fatalf("of three revocations there are %v, %v", kept, err)
+	}
+	must(t, os.RemoveAll(filepath.Join(dir, revokedDir))) // as a program leaves it that knew of no such files
+	must(t, open(t, dir).Close())
+	for range 2 {
+		putLedger(t, older, dir)
+		s = open(t, dir)
+		forgotten(s, "an older ledger")
+		opens(t, s, "an admin's key that nobody revoked", secondSecret, true)
+		must(t, s.Close())
+	}
+	for _, name := range []string{"", "-wal", "-shm"} {
+		must(t, removeIfThere(filepath.Join(dir, ledgerFile+name)))
+	}
+	s = open(t, dir, func(o *Options) { o.AcceptLostLedger = true })
+	opens(t, s, "a new ledger: the revoked key of an admin", adminKeyOf(t, older), false)
+	opens(t, s, "a new ledger: the new key in admin.key", adminKeyOf(t, dir), true)
+	must(t, s.Close())
+
+	putLedger(t, older, dir)
+	must(t, os.Remove(filepath.Join(dir, serverKeyFile)))
+	s = open(t, dir)
+	opens(t, s, "an older ledger, and no server key: a revoked key", goneSecret, false)
+	opens(t, s, "an older ledger, and no server key: another one", stay, true)
+}
+
+// TestRestoreEndsKeys: a key that was revoked after a backup has no rights after it was restored: keys and grants from before end, and an admin is let in by a new one. Where the owner says that nothing was revoked they
+// stay. Until then nobody makes a key or a grant. It notices a restore that gives a revoked key its rights back.
+func TestRestoreEndsKeys(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	old := adminKeyOf(t, dir)
+	card := create(t, s, Settings{Questions: 20}, visits(t, 300, 1))
+	k, secret, err := s.CreateKey(t.Context(), admin, "ana", Granted)
+	must(t, err)
+	_, err = s.CreateGrant(t.Context(), admin, NewGrant{Key: k.ID, Holdout: card.ID, Questions: 3})
+	must(t, err)
+	var b bytes.Buffer
+	_, _, err = Backup(t.Context(), BackupOptions{Dir: dir, Keys: true}, &b)
+	must(t, err)
+	must(t, s.RevokeKey(t.Context(), admin, k.ID))
+	must(t, s.Close())
+	for _, c := range []struct {
+		said   Accepted
+		stays  bool
+		valid  int
+		states string
+	}{
+		{Accepted{}, false, 1, "nothing was lost; keys and grants from before have ended"},
+		{Accepted{Lost: true}, false, 1, "answers may be lost, and cards say so; keys and grants from before have ended"},
+		{Accepted{Keys: true}, true, 2, "keys and grants from before stay valid"},
+	} {
+		to := filepath.Join(t.TempDir(), "to")
+		_, _, err := Restore(t.Context(), RestoreOptions{Dir: to}, bytes.NewReader(b.Bytes()))
+		must(t, err)
+		s := open(t, to)
+		_, _, err = s.CreateKey(t.Context(), admin, "eve", Admin)
+		wantKind(t, "a key before it is accepted", err, Unavailable)
+		_, err = s.CreateGrant(t.Context(), admin, NewGrant{Key: k.ID, Holdout: card.ID, Questions: 1})
+		wantKind(t, "a grant before it is accepted", err, Unavailable)
+		must(t, s.Close())
+		must(t, AcceptRestored(to, c.said))
+		if said := RestoreState(to); !strings.HasSuffix(said, c.states) {
+			t.Errorf("%+v: %s", c.said, said)
+		}
+		for range 2 {
+			s = open(t, to)
+			opens(t, s, "a key of the backup", secret, c.stays)
+			opens(t, s, "the admin's of the backup", old, c.stays)
+			opens(t, s, "what is in admin.key", adminKeyOf(t, to), true)
+			keys, err := s.ledger.Keys(t.Context())
+			must(t, err)
+			if valid := slices.DeleteFunc(keys, func(k ledger.Key) bool { return k.Revoked }); len(valid) != c.valid {
+				t.Errorf("%+v: %d keys are valid, want %d", c.said, len(valid), c.valid)
+			}
+			grants, err := s.ledger.Grants(t.Context(), card.ID)
+			if err != nil || len(grants) != 1 || grants[0].Revoked == c.stays {
+				t.Errorf("%+v: %+v, %v", c.said, grants, err)
+			}
+			must(t, s.Close())
+		}
+		s = open(t, to)
+		_, later, err := s.CreateKey(t.Context(), admin, "later", Analyst)
+		must(t, err)
+		must(t, s.Close())
+		s = open(t, to)
+		opens(t, s, "a key that was made since", later, true)
+		must(t, s.Close())
+	}
+}
