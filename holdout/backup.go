@@ -214,6 +214,9 @@ func (a *archiver) forgotten() error {
 		return err
 	}
 	for _, f := range sketches {
+		if strings.HasPrefix(f.Name(), ".") { // what gets another name yet
+			continue
+		}
 		if err := a.sketches(f.Name()); err != nil {
 			return err
 		}

@@ -345,6 +345,9 @@ func (c *creation) commit(out string) error {
 	if err := os.Remove(filepath.Join(final, uncommitted)); err != nil {
 		s.log.Error("removing the mark of a committed holdout", "holdout", c.id, "error", err) // the next start tries again
 	}
+	if err := s.commitSketches(c.id); err != nil {
+		s.log.Error("naming the sketches of a committed holdout", "holdout", c.id, "error", err) // they are read all the same, and the next start tries again
+	}
 	return nil
 }
 
@@ -387,7 +390,11 @@ func (s *Service) sweep(ctx context.Context) error {
 	}
 	deleted := make(map[string]bool, len(holdouts))
 	for _, h := range holdouts {
-		deleted[h.ID] = h.Deleted
+		if deleted[h.ID] = h.Deleted; h.Deleted {
+			if err := s.keepUse(h); err != nil {
+				return err
+			}
+		}
 	}
 	var unknown []string
 	kept, err := os.ReadDir(s.path(holdoutsDir))
@@ -417,7 +424,7 @@ func (s *Service) sweep(ctx context.Context) error {
 			return fmt.Errorf("holdout: leftovers: %w", err)
 		}
 	}
-	if err := s.sweepSketches(deleted); err != nil {
+	if err := errors.Join(s.sweepSketches(deleted), s.rememberLost(deleted)); err != nil {
 		return err
 	}
 	if len(unknown) > 0 {

@@ -80,6 +80,7 @@ func (s *Service) precede(ctx context.Context, id string, set Settings) (*predec
 	if err != nil {
 		return nil, s.ledgerError(err)
 	}
+	record = s.remembered(record)
 	old := &predecessor{id: id, card: s.readCard(record), draft: record.Draft, gone: record.Deleted}
 	spent := int64(0)
 	for _, amount := range record.Spent {

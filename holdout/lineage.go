@@ -7,6 +7,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -78,6 +79,9 @@ type sketches map[string]*lineage.Sketch
 // lineageDir has the sealed sketches of all holdouts, by their ids.
 const lineageDir = "lineage"
 
+// uncommittedSuffix is of the sketches of an upload that the ledger does not know yet. Those alone are removed for being unknown: others are of holdouts that a lost ledger has forgotten.
+const uncommittedSuffix = ".uncommitted"
+
 // maxSketchBytes bounds a file of sketches: three parts of seven kinds of tokens with their cells.
 const maxSketchBytes = 16 << 20
 
@@ -134,12 +138,16 @@ func (c *creation) recogniseRows(dir string) error {
 	if err != nil {
 		return s.ledgerError(err)
 	}
-	mine, err := c.compareRows(dir, known)
+	lost, err := s.forgotten(known)
+	if err != nil {
+		return err
+	}
+	mine, err := c.compareRows(dir, slices.Concat(known, lost))
 	if err != nil {
 		return err
 	}
 	c.sketched = time.Now()
-	if err := s.storeSketches(c.id, mine); err != nil || s.shared == nil { // a server alone takes one upload at a time
+	if err := s.storeSketches(c.id+uncommittedSuffix, c.id, mine); err != nil || s.shared == nil { // a server alone takes one upload at a time
 		return err
 	}
 	others, coming, err := c.meanwhile(known)
@@ -154,6 +162,11 @@ func (c *creation) recogniseRows(dir string) error {
 func (c *creation) compareRows(dir string, all []ledger.Holdout, coming ...string) (sketches, error) {
 	s := c.service
 	all = slices.Clone(all)
+	for i := range all {
+		if all[i].Deleted {
+			all[i] = s.remembered(all[i])
+		}
+	}
 	slices.SortStableFunc(all, func(a, b ledger.Holdout) int { return b.Created.Compare(a.Created) }) // of too many the newest are compared
 	all = slices.DeleteFunc(all, func(h ledger.Holdout) bool { return c.old != nil && h.ID == c.old.id || h.Deleted && h.Draft })
 	read := func(h ledger.Holdout) (sketches, error) {
@@ -230,12 +243,13 @@ func (c *creation) meanwhile(known []ledger.Holdout) (others []ledger.Holdout, c
 			others = append(others, h)
 		}
 	}
-	own, err := os.Stat(s.path(lineageDir, c.id)) // its time is by the clock that gave the others theirs
+	own, err := os.Stat(s.path(lineageDir, c.id+uncommittedSuffix)) // its time is by the clock that gave the others theirs
 	if err != nil {
 		return nil, nil, fmt.Errorf("holdout: sketches: %w", err)
 	}
 	for _, f := range files {
-		if f.Name() == c.id || recorded[f.Name()] {
+		id, uncommitted := strings.CutSuffix(f.Name(), uncommittedSuffix)
+		if !uncommitted || id == c.id || recorded[id] {
 			continue
 		}
 		info, err := f.Info()
@@ -246,7 +260,7 @@ func (c *creation) meanwhile(known []ledger.Holdout) (others []ledger.Holdout, c
 			return nil, nil, fmt.Errorf("holdout: sketches: %w", err)
 		}
 		if own.ModTime().Sub(info.ModTime()) < sketchStale {
-			others, coming = append(others, ledger.Holdout{ID: f.Name()}), append(coming, f.Name())
+			others, coming = append(others, ledger.Holdout{ID: id}), append(coming, id)
 		}
 	}
 	return others, coming, nil
@@ -273,7 +287,7 @@ func (c *creation) unsketch() {
 	if c.sketched.IsZero() || c.unsure {
 		return
 	}
-	if err := os.Remove(c.service.path(lineageDir, c.id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(c.service.path(lineageDir, c.id+uncommittedSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.service.log.Error("removing the sketches of an upload that came to nothing; the next start tries again", "id", c.id, "error", err)
 	}
 }
@@ -357,7 +371,7 @@ func (s *Service) sketchesOf(ctx context.Context, h ledger.Holdout) (sketches, e
 		s.log.Error("uploads cannot be compared with a damaged holdout", "holdout", h.ID, "error", err)
 		return nil, nil
 	}
-	return all, s.storeSketches(h.ID, all)
+	return all, s.storeSketches(h.ID, h.ID, all)
 }
 
 // sketch makes the sketches of the parts in a directory, opened by dataset.Open or Reopen.
@@ -392,8 +406,8 @@ func (all sketches) watch(w *lineage.Watch) bool {
 	return true
 }
 
-// storeSketches writes the sealed sketches of a holdout, whole or not at all.
-func (s *Service) storeSketches(id string, all sketches) error {
+// storeSketches writes the sealed sketches of a holdout into a file, whole or not at all.
+func (s *Service) storeSketches(name, id string, all sketches) error {
 	var text []byte
 	for _, part := range sketchedParts {
 		var one []byte
@@ -416,15 +430,30 @@ func (s *Service) storeSketches(id string, all sketches) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("holdout: sketches: %w", err)
 	}
-	if err := errors.Join(os.Rename(f.Name(), filepath.Join(dir, id)), dataset.SyncDir(dir)); err != nil {
+	if err := errors.Join(os.Rename(f.Name(), filepath.Join(dir, name)), dataset.SyncDir(dir)); err != nil {
 		return fmt.Errorf("holdout: sketches: %w", err)
 	}
 	return nil
 }
 
-// readSketches reads what storeSketches wrote. Without a file it fails with fs.ErrNotExist.
+// commitSketches gives the sketches of an upload that the ledger knows now their name.
+func (s *Service) commitSketches(id string) error {
+	dir := s.path(lineageDir)
+	err := os.Rename(filepath.Join(dir, id+uncommittedSuffix), filepath.Join(dir, id))
+	if err == nil {
+		err = dataset.SyncDir(dir)
+	}
+	return err
+}
+
+// readSketches reads what storeSketches wrote, under either name: they can be given theirs meanwhile. Without a file it fails with fs.ErrNotExist.
 func (s *Service) readSketches(id string) (sketches, error) {
 	f, err := dataset.OpenRegular(s.path(lineageDir, id))
+	for _, name := range []string{id + uncommittedSuffix, id} {
+		if errors.Is(err, fs.ErrNotExist) {
+			f, err = dataset.OpenRegular(s.path(lineageDir, name))
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -455,21 +484,45 @@ func (s *Service) readSketches(id string) (sketches, error) {
 	return all, nil
 }
 
-// sweepSketches removes those of uploads that came to nothing; known are the ids that the ledger has. What the ledger lost is left alone, as its tables are.
+// sweepSketches removes those of uploads that came to nothing, and gives those of others their names; known are the ids that the ledger has. All others stay: they are what is left of holdouts that it has forgotten.
 func (s *Service) sweepSketches(known map[string]bool) error {
 	files, err := os.ReadDir(s.path(lineageDir))
 	if err != nil {
 		return fmt.Errorf("holdout: leftovers: %w", err)
 	}
 	for _, f := range files {
-		if _, ok := known[f.Name()]; ok {
-			continue
+		id, uncommitted := strings.CutSuffix(f.Name(), uncommittedSuffix)
+		_, committed := known[id]
+		switch {
+		case strings.HasPrefix(f.Name(), "."): // was to be given another name
+			err = os.Remove(s.path(lineageDir, f.Name()))
+		case !uncommitted:
+		case committed || isThere(s.path(holdoutsDir), id): // a directory that is not marked is of a holdout that was committed
+			err = s.commitSketches(id)
+		default:
+			err = os.Remove(s.path(lineageDir, f.Name()))
 		}
-		if _, err := os.Lstat(s.path(holdoutsDir, f.Name())); err == nil {
-			continue
-		}
-		if err := os.Remove(s.path(lineageDir, f.Name())); err != nil {
+		if err != nil {
 			return fmt.Errorf("holdout: leftovers: %w", err)
+		}
+	}
+	return nil
+}
+
+// rememberLost refuses the very tables of holdouts that were deleted, and that the ledger has forgotten.
+func (s *Service) rememberLost(known map[string]bool) error {
+	files, err := os.ReadDir(s.path(lineageDir))
+	if err != nil {
+		return fmt.Errorf("holdout: leftovers: %w", err)
+	}
+	for _, f := range files {
+		id, isUse := strings.CutSuffix(f.Name(), useSuffix)
+		if _, recorded := known[id]; !isUse || recorded {
+			continue
+		}
+		u, _ := s.readUse(id)
+		if digest, err := hex.DecodeString(u.Table); err == nil && len(digest) == len(s.digest) {
+			s.lostTables[[32]byte(digest)] = id
 		}
 	}
 	return nil

@@ -210,9 +210,16 @@ func TestSketchesComeBack(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	must(t, os.WriteFile(of("ho_nobody"), sealed, secretMode))
+	must(t, os.WriteFile(of("ho_nobody"+uncommittedSuffix), sealed, secretMode))
+	must(t, os.WriteFile(of(".ho_nobody.use-1"), nil, secretMode))
+	must(t, os.Rename(of(other.ID), of(other.ID+uncommittedSuffix))) // a crash after the commit
 	must(t, s.Close())
 	s = open(t, dir)
+	for _, id := range []string{first.ID, other.ID} {
+		if _, err := os.Lstat(of(id)); err != nil {
+			t.Errorf("after a start: %v", err)
+		}
+	}
 	if left, err := os.ReadDir(s.path(lineageDir)); err != nil || len(left) != 2 {
 		t.Errorf("after a start there are %v, %v", left, err)
 	}
@@ -302,12 +309,12 @@ func TestTwoServersAtOnce(t *testing.T) {
 		a, b, _ := twoServers(t)
 		parts, err := a.sketch(t.Context(), partsOf(t, old), dataset.Open, nil)
 		must(t, err)
-		must(t, a.storeSketches("ho_crashed", parts))
+		must(t, a.storeSketches("ho_crashed"+uncommittedSuffix, "ho_crashed", parts))
 		if _, err := again(t, b, Settings{Name: "b"}, madeOf(t, old)); KindOf(err) != Unavailable {
 			t.Errorf("an upload that may yet come to something: %v", err)
 		}
 		before := time.Now().Add(-sketchStale - time.Minute)
-		must(t, os.Chtimes(a.path(lineageDir, "ho_crashed"), before, before))
+		must(t, os.Chtimes(a.path(lineageDir, "ho_crashed"+uncommittedSuffix), before, before))
 		_, err = again(t, b, Settings{Name: "b"}, madeOf(t, old))
 		must(t, err)
 		c := &creation{sketched: time.Now().Add(-sketchTime - time.Minute)}

@@ -333,9 +333,21 @@ func (s *Service) earlierReleases(ctx context.Context, id string) (found []Earli
 	if err != nil {
 		return nil, s.ledgerError(err)
 	}
+	lost, err := s.forgotten(all) // they may have had releases
+	if err != nil {
+		return nil, storageError(err)
+	}
 	others := slices.DeleteFunc(all, func(h ledger.Holdout) bool { return h.ID == id || h.Released.Made == 0 })
-	for _, lost := range slices.Sorted(maps.Values(s.lostTables)) { // what the ledger has forgotten may have had releases
-		others = append(others, ledger.Holdout{ID: lost})
+	named := ids(lost)
+	for _, h := range lost {
+		if h.Released.Made > 0 {
+			others = append(others, ledger.Holdout{ID: h.ID}) // of which nobody knows what was spent
+		}
+	}
+	for _, lost := range slices.Sorted(maps.Values(s.lostTables)) { // of which no sketches are left
+		if u, ok := s.readUse(lost); !named[lost] && (!ok || u.Released) {
+			others = append(others, ledger.Holdout{ID: lost})
+		}
 	}
 	if len(others) == 0 {
 		return nil, nil

@@ -539,6 +539,11 @@ func (s *Service) endHoldout(ctx context.Context, id string, commit func(context
 		switch {
 		case err == nil:
 			s.accounts.forget(id)
+			if err := s.rememberUse(ctx, id); err != nil {
+				s.log.Error("what a deleted holdout was used for cannot be kept: its files stay until the next start", "holdout", id, "error", err)
+				s.tables.drop(id, func() {})
+				return nil
+			}
 			s.clear(id)
 		case errors.Is(err, ledger.ErrUnavailable): // it may be durable all the same: whoever asks next looks
 			s.tables.drop(id, func() {})
