@@ -44,18 +44,18 @@ func (s *Service) Retire(ctx context.Context, p Principal, id string) (Card, err
 		return Card{}, err
 	}
 	if !record.Retired {
-		end, err := s.uploadsTurn(ctx) // no upload with the same rows comes in between
+		end, err := s.noUploads(ctx)
 		if err != nil {
 			return Card{}, err
 		}
-		defer end()
 		if faulted := dataset.Guarded(func() { err = s.releasesOthers(ctx, id) }); faulted != nil {
 			err = diskFails(faulted)
 		}
 		if err != nil {
+			end()
 			return Card{}, err
 		}
-		if err := s.retire(ctx, p, id); err != nil {
+		if err := s.retire(ctx, p, id, end); err != nil {
 			return Card{}, s.ledgerError(err)
 		}
 	}
@@ -63,6 +63,31 @@ func (s *Service) Retire(ctx context.Context, p Principal, id string) (Card, err
 		return Card{}, err
 	}
 	return s.Card(ctx, p, id)
+}
+
+// noUploads keeps uploads with the same rows from coming in between a look at the other holdouts and the entry, here and at other servers: none becomes a holdout until end is called. While another server takes one it
+// refuses; a server that is asked for one waits.
+func (s *Service) noUploads(ctx context.Context) (end func(), err error) {
+	turn, err := s.uploadsTurn(ctx)
+	if err != nil || s.shared == nil {
+		return turn, err
+	}
+	wait, cancel := withDeadline(ctx)
+	defer cancel()
+	release, ok, err := s.shared.SweepFiles(wait)
+	switch {
+	case err != nil:
+		turn()
+		return nil, s.ledgerError(err)
+	case !ok:
+		release()
+		turn()
+		return nil, fail(Unavailable, "a server is taking an upload, whose rows may be those that would be released; retire the holdout when it has ended")
+	}
+	return func() {
+		release()
+		turn()
+	}, nil
 }
 
 // releasesOthers refuses to release rows that another holdout holds out which can still be asked: it was made of them with overlap=accepted, or before rows were recognised.
@@ -118,14 +143,15 @@ func (s *Service) releasesOthers(ctx context.Context, id string) error {
 		Detail: fmt.Sprintf("rows that would be released are held out by %s, too, which still answers. End that one first: by its final report or its last question, or delete it", found[0].Holdout)}
 }
 
-// retire records the entry. The tables are opened first: rows that cannot be read are not released, and a draft ends.
-func (s *Service) retire(ctx context.Context, p Principal, id string) error {
+// retire records the entry. The tables are opened first: rows that cannot be read are not released, and a draft ends. ended is called when it is recorded or is not going to be, be that after the caller has gone.
+func (s *Service) retire(ctx context.Context, p Principal, id string, ended func()) error {
 	h, release, err := s.take(ctx, id)
 	if err != nil {
+		ended()
 		return err
 	}
 	defer release()
-	return s.grounded(ctx, id, func(ctx context.Context, term int64) error {
+	return s.grounded(ctx, id, ended, func(ctx context.Context, term int64) error {
 		err := s.ledger.Update(ctx, id, func(tx *ledger.Tx) error {
 			switch {
 			case tx.Retired(): // by another server, or by a try of which nobody was told

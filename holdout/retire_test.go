@@ -263,7 +263,7 @@ func TestForgottenRetirement(t *testing.T) {
 	must(t, s.Close())
 	older := copyLedger(t, dir)
 	s = open(t, dir)
-	if err := s.retire(t.Context(), admin, id); err != nil { // the server dies before the mark is written
+	if err := s.retire(t.Context(), admin, id, func() {}); err != nil { // the server dies before the mark is written
 		t.Fatal(err)
 	}
 	e, _, err := s.ledger.Retirement(t.Context(), id)

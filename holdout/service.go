@@ -534,7 +534,7 @@ func (s *Service) Delete(ctx context.Context, p Principal, id string) error {
 // endHoldout ends a holdout by a commit of the ledger. What is being asked of it is recorded first, and its files and what is known of it go with it, also
 // where the ledger takes longer than the caller waits: what the ledger has ended answers nothing more.
 func (s *Service) endHoldout(ctx context.Context, id string, commit func(context.Context) error) error {
-	return s.grounded(ctx, id, func(ctx context.Context, _ int64) error {
+	return s.grounded(ctx, id, func() {}, func(ctx context.Context, _ int64) error {
 		err := commit(ctx)
 		switch {
 		case err == nil:
@@ -553,23 +553,26 @@ func (s *Service) endHoldout(ctx context.Context, id string, commit func(context
 }
 
 // grounded runs a commit of the ledger while nothing of a holdout is in flight, here or at another server: what is being asked is recorded first, and who asks next looks at what the ledger has then, also where that
-// takes longer than the caller waits.
-func (s *Service) grounded(ctx context.Context, id string, commit func(ctx context.Context, term int64) error) error {
+// takes longer than the caller waits. ended is called when the commit has ended, or does not begin.
+func (s *Service) grounded(ctx context.Context, id string, ended func(), commit func(ctx context.Context, term int64) error) error {
 	wait, cancel := withDeadline(ctx)
 	defer cancel()
 	account := s.accounts.of(id)
 	term, leave, err := s.tenures.enter(wait, id) // what other servers are being asked is recorded first, too
 	if err != nil {
+		ended()
 		return err
 	}
 	release, err := account.ground(wait)
 	if err != nil {
 		leave()
+		ended()
 		return err
 	}
 	early := context.AfterFunc(wait, account.holdUp)
-	ended := make(chan error, 1)
+	done := make(chan error, 1)
 	s.background(func(ctx context.Context) {
+		defer ended()
 		defer leave()
 		defer release()
 		err := commit(ctx, term)
@@ -579,10 +582,10 @@ func (s *Service) grounded(ctx context.Context, id string, commit func(ctx conte
 		if !early() {
 			account.recorded()
 		}
-		ended <- err
+		done <- err
 	})
 	select {
-	case err := <-ended:
+	case err := <-done:
 		return err
 	case <-wait.Done():
 		return fmt.Errorf("%w: outcome not known yet: %w", ledger.ErrUnavailable, wait.Err())
