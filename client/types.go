@@ -848,12 +848,17 @@ type WorkloadPrice struct {
 
 // Key is what is known of an API key, and its secret, which is shown this once.
 type Key struct {
-	ID      string      `json:"id"`
-	Name    string      `json:"name"`  // who uses it, for people
-	Scope   string      `json:"scope"` // admin, analyst or granted
-	Created time.Time   `json:"created"`
-	Revoked bool        `json:"revoked"`
-	OIDC    *KeySubject `json:"oidc,omitempty"` // whose tokens stand for it; absent of a key with a secret
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`  // who uses it, for people
+	Scope   string    `json:"scope"` // admin, analyst or granted
+	Created time.Time `json:"created"`
+	Revoked bool      `json:"revoked"`
+
+	// the id of the key that made it; absent of a key that the server made at its start, and of keys from before this
+	// was kept
+	By string `json:"by,omitempty"`
+
+	OIDC *KeySubject `json:"oidc,omitempty"` // whose tokens stand for it; absent of a key with a secret
 
 	// the bearer token, hk_…; it is kept hashed and cannot be shown again. Absent of a key with an oidc_subject
 	Secret string `json:"secret,omitempty"`

@@ -61,6 +61,7 @@ func keyRefused() *Error { return fail(Unauthorized, "the API key is missing, un
 type Remembered struct {
 	hash    [32]byte       // of a key
 	subject ledger.Subject // of a token
+	issued  time.Time      // when the token was made, to the second; zero where it does not say
 	until   time.Time      // the token's end
 }
 
@@ -97,7 +98,7 @@ func (s *Service) rememberToken(ctx context.Context, token string) (Remembered, 
 	case err != nil:
 		return Remembered{}, err
 	}
-	return Remembered{subject: s.subject(who.Subject), until: who.Until}, nil
+	return Remembered{subject: s.subject(who.Subject), issued: who.Issued, until: who.Until}, nil
 }
 
 // subject is whom the service's issuer names by a value of its claim.
@@ -135,7 +136,24 @@ func (s *Service) Recall(ctx context.Context, key Remembered) (Principal, error)
 		}
 		return Principal{}, keyRefused()
 	}
+	if key.subject != (ledger.Subject{}) && key.issued.Before(k.Created.Truncate(time.Second)) {
+		switch again, err := s.boundBefore(ctx, k); {
+		case err != nil:
+			return Principal{}, err
+		case again:
+			return Principal{}, fail(Unauthorized, "the token was issued before its subject was bound anew, and an earlier binding of it was ended: get a new one of the issuer")
+		}
+	}
 	return Principal{KeyID: k.ID, Name: k.Name, Scope: Scope(k.Scope)}, nil
+}
+
+// boundBefore reports whether the subject of a key had another one, which was revoked: its tokens from before do not come back to life with the new one.
+func (s *Service) boundBefore(ctx context.Context, k ledger.Key) (bool, error) {
+	keys, err := s.ledger.Keys(ctx)
+	if err != nil {
+		return false, s.ledgerError(err)
+	}
+	return slices.ContainsFunc(keys, func(other ledger.Key) bool { return other.ID != k.ID && other.Revoked && other.Subject == k.Subject }), nil
 }
 
 // CreateKey makes a key and returns its secret, which is shown this once. Only admins may.
@@ -147,7 +165,7 @@ func (s *Service) CreateKey(ctx context.Context, p Principal, name string, scope
 	if err != nil {
 		return KeyInfo{}, "", err
 	}
-	info, err := s.recordKey(ctx, ledger.Key{Name: name, Scope: string(scope), Hash: hashKey(secret)})
+	info, err := s.recordKey(ctx, ledger.Key{Name: name, Scope: string(scope), Hash: hashKey(secret), By: p.KeyID})
 	if err != nil {
 		return KeyInfo{}, "", err
 	}
@@ -165,7 +183,7 @@ func (s *Service) BindKey(ctx context.Context, p Principal, name string, scope S
 	if err := oidc.CheckSubject(subject); err != nil {
 		return KeyInfo{}, invalid("oidc_subject", "oidc_subject %v", err)
 	}
-	k := ledger.Key{Name: name, Scope: string(scope), Subject: s.subject(subject)}
+	k := ledger.Key{Name: name, Scope: string(scope), Subject: s.subject(subject), By: p.KeyID}
 	if _, err := rand.Read(k.Hash[:]); err != nil { // of no secret that there is
 		return KeyInfo{}, fmt.Errorf("holdout: new key: %w", err)
 	}
@@ -293,7 +311,7 @@ func (s *Service) firstKey(ctx context.Context) error {
 }
 
 func keyInfo(k ledger.Key) KeyInfo {
-	info := KeyInfo{ID: k.ID, Name: k.Name, Scope: Scope(k.Scope), Created: k.Created, Revoked: k.Revoked}
+	info := KeyInfo{ID: k.ID, Name: k.Name, Scope: Scope(k.Scope), Created: k.Created, Revoked: k.Revoked, By: k.By}
 	if k.Subject != (ledger.Subject{}) {
 		info.OIDC = &KeySubject{k.Subject.Issuer, k.Subject.Claim, k.Subject.Value}
 	}

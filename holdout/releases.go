@@ -87,7 +87,11 @@ func (s *Service) Release(ctx context.Context, p Principal, id string, n NewRele
 		return nil, err
 	}
 	err = s.InTurn(ctx, p, Work{Bytes: pageBytes}, func(ctx context.Context) error {
-		body, err = s.release(ctx, p, id, n)
+		until, stop := s.untilDeleted(ctx, id)
+		defer stop()
+		if body, err = s.release(until, p, id, n); err != nil && context.Cause(until) == errDeletedMeanwhile {
+			err = s.ledgerError(ledger.ErrDeleted)
+		}
 		return err
 	})
 	return body, err

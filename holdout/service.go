@@ -88,6 +88,7 @@ type Service struct {
 	processors *turns.Queue // of passes over rows
 
 	quarantine quarantine
+	deletions  deletions
 
 	numbers    *keptNumbers // that came with queries
 	models     keptModels
@@ -539,6 +540,7 @@ func (s *Service) endHoldout(ctx context.Context, id string, commit func(context
 		switch {
 		case err == nil:
 			s.accounts.forget(id)
+			s.deletions.tell(id)
 			if err := s.rememberUse(ctx, id); err != nil {
 				s.log.Error("what a deleted holdout was used for cannot be kept: its files stay until the next start", "holdout", id, "error", err)
 				s.tables.drop(id, func() {})

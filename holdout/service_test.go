@@ -589,7 +589,7 @@ func TestKeys(t *testing.T) {
 	}
 	_, err = s.Authenticate(t.Context(), secret)
 	wantKind(t, "a revoked key", err, Unauthorized)
-	if keys, err := s.Keys(t.Context(), p); err != nil || len(keys) != 2 || !keys[1].Revoked || keys[0].Revoked {
+	if keys, err := s.Keys(t.Context(), p); err != nil || len(keys) != 2 || !keys[1].Revoked || keys[0].Revoked || keys[0].By != "" || keys[1].By != p.KeyID || info.By != p.KeyID {
 		t.Errorf("keys: %+v, %v", keys, err)
 	}
 	_, _, err = s.CreateKey(t.Context(), p, "x", "root")

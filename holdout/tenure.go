@@ -149,6 +149,7 @@ func (s *Service) take(ctx context.Context, id string) (*opened, func(), error) 
 		if deleted {
 			s.tables.drop(id, func() {})
 			s.accounts.forget(id)
+			s.deletions.tell(id)
 		}
 	}
 	return s.tables.take(ctx, id)

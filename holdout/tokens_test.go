@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/internal/oidc"
 	"github.com/holdoutd/holdoutd/internal/oidc/oidctest"
 )
@@ -74,6 +75,45 @@ func TestWhatIsRememberedOfAToken(t *testing.T) {
 	}
 	stays("a longer one, whose key is revoked", longer, false)
 	stays("the key of the same name", key, true)
+}
+
+// TestTokensOfAnEndedBinding: a token that was issued before its subject was bound anew has no rights, as it stands and as a session remembers it: none of an ended binding comes back to life with the next one. One that was issued
+// since has, and so has one from before a subject's first binding.
+func TestTokensOfAnEndedBinding(t *testing.T) {
+	from := oidctest.New(t)
+	s := withIssuer(t, t.TempDir(), from)
+	token := func(issued time.Time) string {
+		claims := from.Claims("ann", time.Now())
+		claims["iat"] = issued.Unix()
+		return from.Sign(claims)
+	}
+	silent := from.Claims("ann", time.Now()) // it does not say when it was issued
+	delete(silent, "iat")
+	k, err := s.BindKey(t.Context(), admin, "Ann", Analyst, "ann")
+	must(t, err)
+	first := k.Created.Truncate(time.Second)
+	olds := map[string]string{"before the first binding": token(first.Add(-time.Hour)), "of the first binding": token(first), "nobody knows when": from.Sign(silent)}
+	sessions := map[string]Remembered{}
+	for name, old := range olds {
+		if p, err := s.Authenticate(t.Context(), old); err != nil || p.KeyID != k.ID {
+			t.Errorf("a token %s: %+v %v", name, p, err)
+		}
+		sessions[name], err = s.Remember(t.Context(), old)
+		must(t, err)
+	}
+	must(t, s.RevokeKey(t.Context(), admin, k.ID))
+	again := ledger.Key{ID: "key_again", Name: "Ann", Scope: string(Admin), Created: k.Created.Add(2 * time.Second), Hash: [32]byte{14}, Subject: s.subject("ann")}
+	must(t, s.ledger.CreateKey(t.Context(), again)) // two seconds later, without waiting for them
+	for name, old := range olds {
+		if _, err := s.Authenticate(t.Context(), old); KindOf(err) != Unauthorized || !strings.Contains(err.Error(), "bound anew") {
+			t.Errorf("a token %s, of an ended binding: %v", name, err)
+		}
+		_, err = s.Recall(t.Context(), sessions[name])
+		wantKind(t, "a session with a token "+name, err, Unauthorized)
+	}
+	if p, err := s.Authenticate(t.Context(), token(first.Add(2*time.Second))); err != nil || p.KeyID != again.ID {
+		t.Errorf("a token of the new binding: %+v %v", p, err)
+	}
 }
 
 // TestBindingsAreOfOneIssuer: a subject of another issuer, or of another claim of the same one, is somebody else; and where no tokens are taken a binding gives nothing.

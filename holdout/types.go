@@ -239,6 +239,7 @@ type KeyInfo struct {
 	Scope   Scope       `json:"scope" doc:"admin, analyst or granted"`
 	Created time.Time   `json:"created"`
 	Revoked bool        `json:"revoked"`
+	By      string      `json:"by,omitempty" doc:"the id of the key that made it; absent of a key that the server made at its start, and of keys from before this was kept"`
 	OIDC    *KeySubject `json:"oidc,omitempty" doc:"whose tokens stand for it; absent of a key with a secret"`
 }
 

@@ -73,7 +73,8 @@ assert "holdoutd_" in call(metrics, client=admin)
 # Keys: an analyst's asks, an administrator's makes and revokes.
 made = known(call(create_key, client=admin, body=models.NewKey(name="analyst", scope=models.NewKeyScope.ANALYST), status=201))
 analyst = AuthenticatedClient(base_url=URL, token=made.secret, raise_on_unexpected_status=True)
-assert made.id in [key.id for key in known(call(list_keys, client=admin)).keys]
+keys = known(call(list_keys, client=admin)).keys
+assert made.id in [key.id for key in keys] and made.by == keys[0].id
 assert call(create_key, client=analyst, body=models.NewKey(name="more", scope=models.NewKeyScope.ADMIN), status=403).code == "forbidden"
 
 # A browser's session, what an agent sends, and the data that the server makes up: each with the key in its header.

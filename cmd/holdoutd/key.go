@@ -66,6 +66,7 @@ was started with --oidc-issuer. Its id is printed then.`,
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the keys, without their secrets",
+		Long:  "Lists all keys, those that were revoked too. BY is the id of the key that made it; the server itself makes the first one.",
 		Example: `  holdoutd key list
   holdoutd key list --url https://holdout.example --key @admin.key`,
 		Args: cobra.NoArgs,
@@ -133,17 +134,20 @@ func keyNamed(keys []client.Key, word string) (id string, err error) {
 
 func printKeys(cmd *cobra.Command, keys []client.Key) error {
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tSCOPE\tCREATED\tSTATE\tSUBJECT")
+	fmt.Fprintln(w, "ID\tNAME\tSCOPE\tCREATED\tSTATE\tBY\tSUBJECT")
 	for _, k := range keys {
 		state := "valid"
 		if k.Revoked {
 			state = "revoked"
 		}
-		subject := "-"
+		by, subject := k.By, "-"
+		if by == "" {
+			by = "-"
+		}
 		if k.OIDC != nil {
 			subject = fmt.Sprintf("%s of %s (%s)", k.OIDC.Subject, k.OIDC.Issuer, k.OIDC.Claim)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Scope, k.Created.UTC().Format("2006-01-02 15:04"), state, subject)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Scope, k.Created.UTC().Format("2006-01-02 15:04"), state, by, subject)
 	}
 	return w.Flush()
 }

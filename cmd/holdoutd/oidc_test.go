@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/experiments/data"
@@ -41,7 +42,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 	from, dir := oidctest.New(t), t.TempDir()
 	p := startTrusting(t, from, dir)
 	const subject = "repo:acme/models:ref:refs/heads/main"
-	token := from.Token(subject)
+	token, issued := from.Token(subject), time.Now().Unix()
 	admin := "@" + filepath.Join(dir, "admin.key")
 	run := func(key string, args ...string) (out, errs string, code int) {
 		t.Helper()
@@ -99,8 +100,10 @@ func TestTokensOfAnIssuer(t *testing.T) {
 		t.Fatalf("revoked: %d %s", code, errs)
 	}
 	refused("a revoked key", "must bind one", exitFailed, ask(15)...)
+	await.Until(t, "the next second begins", func() bool { return time.Now().Unix() > issued }) // a token says to the second when it was issued
 	bind("analyst")
-	if out, errs, code := run(token, ask(30)...); code != 0 {
+	refused("a token of the ended binding", "bound anew", exitFailed, ask(30)...)
+	if out, errs, code := run(from.Token(subject), ask(30)...); code != 0 {
 		t.Errorf("bound again: %d %s%s", code, out, errs)
 	}
 
@@ -240,7 +243,11 @@ func TestReplicasTakeTokens(t *testing.T) {
 	if _, err := r.clients[0].BindKey(t.Context(), "ci", "analyst", "ci"); err != nil {
 		t.Fatal(err)
 	}
-	for i, c := range theirs {
+	for i, p := range r.all {
+		c, err := client.New(p.url, from.Token("ci"), client.WithRetries(0))
+		if err != nil {
+			t.Fatal(err)
+		}
 		if _, err := c.Ask(t.Context(), id, above(30)); err != nil {
 			t.Errorf("bound anew, at server %d: %v", i, err)
 		}

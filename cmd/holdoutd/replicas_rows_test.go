@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/holdoutd/holdoutd/client"
@@ -110,5 +113,65 @@ func TestReplicasRetireBesideAnUpload(t *testing.T) {
 	card, err = r.clients[0].Holdout(t.Context(), third.card.ID)
 	if err != nil || !slices.ContainsFunc(card.Overlaps, func(o client.Overlap) bool { return o.Holdout == first && o.Matter == "shown-before" }) {
 		t.Errorf("the card of rows that are released says %+v, %v", card.Overlaps, err)
+	}
+}
+
+// TestReplicasMarkReleases: where the mark of a holdout's releases lags, as a server leaves it that ends between a commit and the mark, two servers that show older and newer releases at once bring it to the newest one. It notices an older
+// mark in the place of a newer one, by which a database that lost the newer release would not be noticed.
+func TestReplicasMarkReleases(t *testing.T) {
+	r := startReplicas(t, 2)
+	card, err := r.clients[0].CreateHoldout(t.Context(), bytes.NewReader(measuredTable(t, 0)), client.Settings{Name: "released", Holdout: 0.5, Mechanism: "gaussian", Questions: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	every := filepath.Join(r.dir, "holdouts", card.ID, "spent") // the mark that is written once a minute
+	before, err := os.ReadFile(every)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := make([]client.NewRelease, 2)
+	bodies := make([]string, 2)
+	release := func(at, n int) string {
+		made, err := r.clients[at].Release(t.Context(), card.ID, requests[n])
+		if err != nil {
+			t.Errorf("release %d at server %d: %v", n, at, err)
+		}
+		text, err := json.Marshal(made)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
+	for n := range requests {
+		requests[n] = client.NewRelease{Epsilon: float64(n+1) / 4, Columns: []client.ColumnRequest{{Name: "a", Low: new(0.), High: new(1.)}}}
+		bodies[n] = release(n, n) // each by another server
+	}
+	mark := filepath.Join(r.dir, "holdouts", card.ID, "epsilon")
+	newest, err := os.ReadFile(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 60 {
+		if err := errors.Join(os.Remove(mark), os.WriteFile(every, before, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		var both sync.WaitGroup
+		for n := range requests {
+			both.Go(func() {
+				if again := release(1-n, n); again != bodies[n] {
+					t.Errorf("release %d is another one: %s, was %s", n, again, bodies[n])
+				}
+			})
+		}
+		both.Wait()
+		if now, err := os.ReadFile(every); err == nil && !bytes.Equal(now, before) {
+			if err := os.WriteFile(mark, newest, 0o600); err != nil { // the minute has come in between, and the mark lags no more
+				t.Fatal(err)
+			}
+			continue
+		}
+		if now, err := os.ReadFile(mark); err != nil || !bytes.Equal(now, newest) {
+			t.Fatalf("the mark is %s (%v), want %s", now, err, newest)
+		}
 	}
 }

@@ -131,6 +131,10 @@ func TestKeyCommand(t *testing.T) {
 		t.Fatalf("not listed: %s", out)
 	}
 	id, _, _ = strings.Cut(id, " ")
+	first := regexp.MustCompile(`(key_\S+)\s+admin\s+admin`).FindStringSubmatch(out)
+	if first == nil || !regexp.MustCompile(id+`\s+ana\s+analyst\s+\S+ \S+\s+valid\s+`+first[1]).MatchString(out) || strings.Contains(out, "hk_") {
+		t.Errorf("who made it is not said: %s", out)
+	}
 	if _, errs, code := holdoutd(t, "key", "list", "--url", p.url, "--key", strings.TrimSpace(secret)); code != 1 || !strings.Contains(errs, "admin") {
 		t.Errorf("an analyst lists keys: %d %s", code, errs)
 	}

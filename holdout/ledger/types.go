@@ -188,6 +188,7 @@ type Key struct {
 	Created         time.Time
 	Hash            [32]byte
 	Subject         Subject // zero: a key with a secret
+	By              string  // the id of the key that made it; empty of the server's own first key, and of keys from before this was kept
 	Revoked         bool
 }
 
@@ -202,7 +203,7 @@ func (k *Key) Check() error {
 		}
 	}
 	return errors.Join(checkText("key id", k.ID, false), checkText("key name", k.Name, true),
-		checkText("key scope", k.Scope, false), checkTime(k.Created))
+		checkText("key scope", k.Scope, false), checkText("id of who made the key", k.By, true), checkTime(k.Created))
 }
 
 // Check says whether somebody is named, or is ErrInvalid.

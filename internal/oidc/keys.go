@@ -22,8 +22,10 @@ const (
 	KeysLife = 24 * time.Hour
 	// FetchEvery is the shortest time between two readings: whoever sends tokens of unknown keys makes this server ask the issuer no more often.
 	FetchEvery = time.Minute
-	// FetchTime is how long a reading takes at most: requests with tokens wait for the first.
+	// FetchTime is how long a reading takes at most. Requests with tokens wait for it, unless the one before it failed.
 	FetchTime = 5 * time.Second
+	// retryDown is when a token is to be sent again that came while an issuer that was down is being asked again.
+	retryDown = time.Second
 	// maxKeys are those of a set that are read. Issuers have two to ten; each that a token could mean costs a signature's check.
 	maxKeys = 64
 	// A signature of a larger key takes long to check, and one of a smaller key can be forged.
@@ -44,6 +46,7 @@ type keys struct {
 	set    []jose.JSONWebKey
 	read   time.Time     // when set was read; zero: never
 	tried  time.Time     // when the last reading began
+	down   bool          // the last reading failed: nobody waits for the next one
 	flight chan struct{} // of the reading that is under way, closed at its end; nil: none
 }
 
@@ -62,12 +65,15 @@ func (k *keys) find(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 		if k.flight == nil && again <= 0 && (len(found) == 0 || !fresh) {
 			k.begin(now)
 		}
-		flight := k.flight
+		flight, down := k.flight, k.down
 		k.mu.Unlock()
+		if flight != nil && down {
+			again = retryDown
+		}
 		switch {
-		case len(found) > 0 && (fresh || flight == nil):
+		case len(found) > 0 && (fresh || flight == nil || down):
 			return found, nil
-		case flight != nil:
+		case flight != nil && !down:
 			select {
 			case <-flight:
 				continue
@@ -116,6 +122,7 @@ func (k *keys) begin(now time.Time) {
 		defer k.mu.Unlock()
 		k.flight = nil
 		close(flight)
+		k.down = err != nil
 		switch {
 		case err == nil:
 			k.set, k.read = set, now

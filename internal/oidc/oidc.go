@@ -50,6 +50,7 @@ func refuse(format string, args ...any) error { return &Error{Detail: fmt.Sprint
 // Identity is whom a token names, and until when.
 type Identity struct {
 	Subject string    // the value of the claim
+	Issued  time.Time // when the issuer made the token, to the second; zero where it does not say (iat)
 	Until   time.Time // its end, with the leeway
 }
 
@@ -129,7 +130,11 @@ func (i *Issuer) read(claims *jwt.Claims, members map[string]any) (Identity, err
 	if i.claim == "email" && members["email_verified"] != true { // some issuers let people write an address of others there, and leave the member out
 		return Identity{}, refuse("the token does not say that the issuer has verified its address (email_verified); take another claim, such as sub")
 	}
-	return Identity{subject, claims.Expiry.Time().Add(Leeway)}, nil
+	who := Identity{Subject: subject, Until: claims.Expiry.Time().Add(Leeway)}
+	if claims.IssuedAt != nil {
+		who.Issued = claims.IssuedAt.Time()
+	}
+	return who, nil
 }
 
 // CheckSubject says what is wrong with a subject: one that two spellings could stand for, or that is no line of text.

@@ -156,6 +156,16 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// landed waits until no reading is under way.
+func landed(t *testing.T, i *Issuer) {
+	t.Helper()
+	await.Until(t, "the reading of the issuer's keys has ended", func() bool {
+		i.keys.mu.Lock()
+		defer i.keys.mu.Unlock()
+		return i.keys.flight == nil
+	})
+}
+
 // TestKeys: keys are read once, again for an unknown one at most once a minute, and after an hour; those that were read last count for a day while the issuer is down, and no longer.
 func TestKeys(t *testing.T) {
 	from, c := oidctest.New(t), newClock()
@@ -192,6 +202,8 @@ func TestKeys(t *testing.T) {
 	reads(3)
 	from.Reply(nil)
 	c.pass(FetchEvery)
+	expect(t, i, "the issuer is back, and was down a moment ago", fresh(), "kid")
+	landed(t, i)
 	expect(t, i, "the issuer is back", fresh(), "")
 	reads(4)
 	c.pass(KeysFresh)
@@ -213,12 +225,16 @@ func TestKeys(t *testing.T) {
 		c.pass(KeysFresh)
 		before := from.Read.Load()
 		expect(t, i, one.what, fresh(), "")
+		landed(t, i)
 		reads(before + 1)
 	}
 	c.pass(KeysLife)
 	expect(t, i, "after a day", fresh(), "cannot be read")
+	landed(t, i)
 	from.Reply(nil)
 	c.pass(FetchEvery)
+	expect(t, i, "the issuer is back after a day, and was down a moment ago", fresh(), "cannot be read")
+	landed(t, i)
 	expect(t, i, "the issuer is back after a day", fresh(), "")
 }
 
@@ -239,6 +255,8 @@ func TestSlowIssuer(t *testing.T) {
 	from.Reply(nil)
 	i.keys.within = await.Patience
 	c.pass(FetchEvery)
+	expect(t, i, "quick again, and slow a moment ago", from.Token("ann"), "cannot be read")
+	landed(t, i)
 	expect(t, i, "quick again", from.Token("ann"), "")
 	i.keys.within = 20 * time.Millisecond
 	from.Reply(slow)
@@ -257,6 +275,66 @@ func TestSlowIssuer(t *testing.T) {
 	}
 	if len(asked) != 0 {
 		t.Error("the issuer was asked again within a minute")
+	}
+}
+
+// TestDownIssuer: a request with a token does not wait for an issuer that was down a moment ago: with keys that are known it is served at once, and refused at once without; the issuer is asked by one reading, whose keys count from its end
+// on.
+func TestDownIssuer(t *testing.T) {
+	from, c := oidctest.New(t), newClock()
+	i := open(t, from, c, func(o *Options) { o.FetchTime = 20 * time.Second }) // which no request below waits
+	fresh := func() string { return from.Sign(from.Claims("ann", c.now())) }
+	down := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
+	hanging := func() (over func()) {
+		end := make(chan struct{})
+		from.Reply(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-end:
+			case <-r.Context().Done():
+			}
+			w.WriteHeader(http.StatusBadGateway)
+		})
+		return func() { close(end); landed(t, i) }
+	}
+	flying := func(what string) {
+		t.Helper()
+		i.keys.mu.Lock()
+		defer i.keys.mu.Unlock()
+		if i.keys.flight == nil {
+			t.Errorf("%s: the request has waited for the issuer, or it was not asked", what)
+		}
+	}
+	from.Reply(down)
+	expect(t, i, "down", fresh(), "cannot be read")
+	over := hanging()
+	c.pass(FetchEvery)
+	for range 8 {
+		expect(t, i, "down a moment ago, and no key is known", fresh(), "cannot be read")
+	}
+	_, err := i.Identify(t.Context(), fresh())
+	var refused *Error
+	if !errors.As(err, &refused) || !refused.Unavailable || refused.RetryAfter != retryDown {
+		t.Errorf("it is to be sent again: %+v", err)
+	}
+	flying("no key is known")
+	from.Reply(nil)
+	over()
+	c.pass(FetchEvery)
+	expect(t, i, "it is back, and was down a moment ago", fresh(), "cannot be read")
+	landed(t, i)
+	expect(t, i, "it is back", fresh(), "")
+	from.Reply(down)
+	c.pass(KeysFresh)
+	expect(t, i, "down, with a key that is known", fresh(), "")
+	over = hanging()
+	c.pass(FetchEvery)
+	for range 8 {
+		expect(t, i, "down a moment ago, with a key that is known", fresh(), "")
+	}
+	flying("a key is known")
+	over()
+	if read := from.Read.Load(); read != 5 {
+		t.Errorf("the issuer was asked %d times, want 5", read)
 	}
 }
 

@@ -188,7 +188,7 @@ def test_keys(running: Running, server: holdoutd.Server, ds: holdoutd.Dataset) -
     server.revoke_key(made["id"])
     with pytest.raises(holdoutd.NotAllowed):
         bob.holdout(ds.id)
-    assert any(k["id"] == made["id"] and k["revoked"] for k in server.keys())  # noqa: SIM118
+    assert any(k["id"] == made["id"] and k["revoked"] and k["by"] == server.keys()[0]["id"] for k in server.keys())  # noqa: SIM118
 
 
 def test_one_idempotency_key_for_each_call(monkeypatch: pytest.MonkeyPatch, running: Running) -> None:

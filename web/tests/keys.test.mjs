@@ -42,6 +42,7 @@ test("a key is made, shown once, used and revoked", async () => {
   await page.reload();
   await page.getByText("nightly-run").first().waitFor();
   assert.equal(await page.getByText(secret).count(), 0, "the secret is shown once");
+  await page.getByRole("row").filter({ hasText: "nightly-run" }).getByText("made by admin").waitFor();
   await page.getByRole("button", { name: "Revoke nightly-run" }).click();
   await inspect(page, "keys-revoke");
   await picture(page, "keys-revoke-390");

@@ -559,8 +559,8 @@ func keys(t *testing.T, s *suite) {
 func keysOfSubjects(t *testing.T, s *suite) {
 	l := s.open(t)
 	ann := ledger.Subject{Issuer: "https://issuer.example", Claim: "sub", Value: "ann\x00 ∀"}
-	k := ledger.Key{ID: "key_1", Name: "Ann", Scope: "analyst", Created: time.Unix(7, 0).UTC(), Hash: [32]byte{1}, Subject: ann}
-	secret := ledger.Key{ID: "key_2", Name: "Ann", Scope: "analyst", Created: time.Unix(8, 0).UTC(), Hash: [32]byte{2}}
+	k := ledger.Key{ID: "key_1", Name: "Ann", Scope: "analyst", Created: time.Unix(7, 0).UTC(), Hash: [32]byte{1}, Subject: ann, By: "key_0"}
+	secret := ledger.Key{ID: "key_2", Name: "Ann", Scope: "analyst", Created: time.Unix(8, 0).UTC(), Hash: [32]byte{2}, By: "key_1"}
 	for _, k := range []ledger.Key{k, secret} {
 		if err := l.CreateKey(t.Context(), k); err != nil {
 			t.Fatal(err)

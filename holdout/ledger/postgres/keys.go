@@ -29,7 +29,7 @@ func (l *Ledger) CreateKey(ctx context.Context, k ledger.Key) error {
 		if known {
 			return fmt.Errorf("%w: key %q, or one of its subject", ledger.ErrExists, k.ID)
 		}
-		_, err := tx.Exec(ctx, "SELECT bind_key($1, $2, $3, $4, $5, $6, $7, $8, $9)", k.ID, []byte(k.Name), k.Scope, k.Created.UnixNano(), k.Hash[:], k.Revoked, issuer, claim, subject)
+		_, err := tx.Exec(ctx, "SELECT make_key($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", k.ID, []byte(k.Name), k.Scope, k.Created.UnixNano(), k.Hash[:], k.Revoked, issuer, claim, subject, k.By)
 		return err
 	})
 }
@@ -69,12 +69,12 @@ func (l *Ledger) RevokeKey(ctx context.Context, id string) error {
 	})
 }
 
-const keyColumns = "SELECT id, name, scope, created, hash, revoked, issuer, claim, subject FROM keys "
+const keyColumns = "SELECT id, name, scope, created, hash, revoked, issuer, claim, subject, maker FROM keys "
 
 func scanKey(row pgx.Row) (k ledger.Key, err error) {
 	var created int64
 	var name, hash, issuer, claim, subject []byte
-	if err := row.Scan(&k.ID, &name, &k.Scope, &created, &hash, &k.Revoked, &issuer, &claim, &subject); err != nil {
+	if err := row.Scan(&k.ID, &name, &k.Scope, &created, &hash, &k.Revoked, &issuer, &claim, &subject, &k.By); err != nil {
 		return ledger.Key{}, err
 	}
 	k.Name, k.Created = string(name), time.Unix(0, created).UTC()

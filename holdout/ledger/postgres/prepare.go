@@ -19,12 +19,12 @@ import (
 var migrations embed.FS
 
 // schemaVersion is the number of the newest migration.
-const schemaVersion = 6
+const schemaVersion = 7
 
 // tables are all of the ledger's, and functions are what servers may execute.
 var (
 	tables    = []string{"meta", "holdouts", "books", "meters", "entries", "notes", "idempotency", "keys", "grants"}
-	functions = []string{"record", "record_released", "use_keys", "serialize", "create_holdout", "end_holdout", "settle_holdout", "begin_ledger", "probe", "create_key", "bind_key", "revoke_key", "create_grant", "revoke_grant", "take", "release", "add_files", "sweep_files"}
+	functions = []string{"record", "record_released", "use_keys", "serialize", "create_holdout", "end_holdout", "settle_holdout", "begin_ledger", "probe", "create_key", "bind_key", "make_key", "revoke_key", "create_grant", "revoke_grant", "take", "release", "add_files", "sweep_files"}
 )
 
 // Prepare makes the tables of a ledger, or brings them up to date, and gives a role what a server needs, and nothing more. It is for the owner of the database, whose

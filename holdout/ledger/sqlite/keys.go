@@ -27,8 +27,8 @@ func (l *Ledger) CreateKey(ctx context.Context, k ledger.Key) error {
 		if known {
 			return fmt.Errorf("%w: key %q, or one of its subject", ledger.ErrExists, k.ID)
 		}
-		_, err := tx.ExecContext(ctx, "INSERT INTO keys (id, name, scope, created, hash, revoked, issuer, claim, subject) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			k.ID, k.Name, k.Scope, k.Created.UnixNano(), k.Hash[:], k.Revoked, k.Subject.Issuer, k.Subject.Claim, k.Subject.Value)
+		_, err := tx.ExecContext(ctx, "INSERT INTO keys (id, name, scope, created, hash, revoked, issuer, claim, subject, maker) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			k.ID, k.Name, k.Scope, k.Created.UnixNano(), k.Hash[:], k.Revoked, k.Subject.Issuer, k.Subject.Claim, k.Subject.Value, k.By)
 		return err
 	})
 }
@@ -87,26 +87,29 @@ func (l *Ledger) RevokeKey(ctx context.Context, id string) error {
 	})
 }
 
-const keyColumns = "SELECT id, name, scope, created, hash, revoked, issuer, claim, subject FROM keys "
+const keyColumns = "SELECT id, name, scope, created, hash, revoked, issuer, claim, subject, maker FROM keys "
 
-// keyColumns selects what scanKey reads. In a ledger of the schema before subjects, where it can only be read, each key has a secret.
+// keyColumns selects what scanKey reads. In a ledger of the schema before subjects, where it can only be read, each key has a secret; in one before makers nobody says who made it.
 func (l *Ledger) keyColumns(ctx context.Context) (string, error) {
-	kept := true
+	subjects, makers := true, true
 	if l.replayOnly {
-		if err := l.readers.QueryRowContext(ctx, "SELECT count(*) FROM pragma_table_info('keys') WHERE name = 'subject'").Scan(&kept); err != nil {
+		if err := l.readers.QueryRowContext(ctx, "SELECT coalesce(sum(name = 'subject'), 0), coalesce(sum(name = 'maker'), 0) FROM pragma_table_info('keys')").Scan(&subjects, &makers); err != nil {
 			return "", wrapRead(err)
 		}
 	}
-	if kept {
+	switch {
+	case makers:
 		return keyColumns, nil
+	case subjects:
+		return "SELECT * FROM (SELECT id, name, scope, created, hash, revoked, issuer, claim, subject, '' AS maker FROM keys) ", nil
 	}
-	return "SELECT * FROM (SELECT id, name, scope, created, hash, revoked, '' AS issuer, '' AS claim, '' AS subject FROM keys) ", nil
+	return "SELECT * FROM (SELECT id, name, scope, created, hash, revoked, '' AS issuer, '' AS claim, '' AS subject, '' AS maker FROM keys) ", nil
 }
 
 func scanKey(row scanner) (k ledger.Key, err error) {
 	var created int64
 	var hash []byte
-	if err := row.Scan(&k.ID, &k.Name, &k.Scope, &created, &hash, &k.Revoked, &k.Subject.Issuer, &k.Subject.Claim, &k.Subject.Value); err != nil {
+	if err := row.Scan(&k.ID, &k.Name, &k.Scope, &created, &hash, &k.Revoked, &k.Subject.Issuer, &k.Subject.Claim, &k.Subject.Value, &k.By); err != nil {
 		return ledger.Key{}, err
 	}
 	k.Created = time.Unix(0, created).UTC()

@@ -189,7 +189,7 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Exec(`DROP TABLE grants; DROP INDEX keys_subject; ALTER TABLE keys DROP COLUMN issuer; ALTER TABLE keys DROP COLUMN claim; ALTER TABLE keys DROP COLUMN subject; DROP TABLE notes; ALTER TABLE idempotency DROP COLUMN outcome; DROP TRIGGER closings_are_the_end; DROP INDEX entries_closed; DROP TRIGGER retirements_are_the_end; DROP INDEX entries_retired; DROP INDEX entries_release; DROP TRIGGER releases_never_go_back; DROP TRIGGER releases_are_never_forgotten;
+	_, err = db.Exec(`DROP TABLE grants; DROP INDEX keys_subject; ALTER TABLE keys DROP COLUMN issuer; ALTER TABLE keys DROP COLUMN claim; ALTER TABLE keys DROP COLUMN subject; ALTER TABLE keys DROP COLUMN maker; DROP TABLE notes; ALTER TABLE idempotency DROP COLUMN outcome; DROP TRIGGER closings_are_the_end; DROP INDEX entries_closed; DROP TRIGGER retirements_are_the_end; DROP INDEX entries_retired; DROP INDEX entries_release; DROP TRIGGER releases_never_go_back; DROP TRIGGER releases_are_never_forgotten;
 		PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '''closed'', ''retired'', ''release'', ', '') WHERE name = 'entries'; PRAGMA writable_schema = RESET;
 		DELETE FROM goose_db_version WHERE version_id > 2`)
 	if err := errors.Join(err, db.Close()); err != nil {

@@ -30,7 +30,7 @@ const busyTimeout = 5000
 const maxReaders = 8
 
 // schemaVersion is the number of the newest migration, firstSchema that of the first: what is older was never released.
-const schemaVersion, firstSchema = 9, 2
+const schemaVersion, firstSchema = 10, 2
 
 // dsn names the file and the pragmas of every connection. secure_delete overwrites what is erased with zeros.
 func dsn(path string, more ...string) string {
@@ -154,7 +154,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 
 // checkVersion refuses to read a schema that this program does not know. All known ones can be read where nothing can be written, so that an old
 // backup is verified and replayed as it lies: the second has no notes, the third no outcomes, the fourth no closings, the fifth no grants, the sixth no retirements,
-// the seventh no subjects of keys, the eighth no releases.
+// the seventh no subjects of keys, the eighth no releases, the ninth nobody who made a key.
 func checkVersion(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }) error {

@@ -816,6 +816,8 @@ export interface CreatedKey {
   scope: string;
   created: string;
   revoked: boolean;
+  /** the id of the key that made it; absent of a key that the server made at its start, and of keys from before this was kept */
+  by?: string;
   /** whose tokens stand for it; absent of a key with a secret */
   oidc?: KeySubject;
   /** the bearer token, hk_…; it is kept hashed and cannot be shown again. Absent of a key with an oidc_subject */
@@ -831,6 +833,8 @@ export interface KeyInfo {
   scope: string;
   created: string;
   revoked: boolean;
+  /** the id of the key that made it; absent of a key that the server made at its start, and of keys from before this was kept */
+  by?: string;
   /** whose tokens stand for it; absent of a key with a secret */
   oidc?: KeySubject;
 }
