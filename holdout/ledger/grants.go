@@ -53,8 +53,28 @@ func GrantsOf(list []Grant) Grants {
 	return all
 }
 
-// Slice says whether a grant can be made beside all others, or is ErrNotFound or ErrInvalid. It is for implementations.
-func (all Grants) Slice(g *Grant) error {
+// Room is what a ledger has of the holdout and the key of a grant that is to be made, read in the transaction that makes it.
+type Room struct {
+	Deleted bool // the holdout is
+	Key     bool // there is the key
+	Known   bool // the grant's id is known, or the key has a grant of the holdout
+}
+
+// Fits says whether a grant can be made where there is room and beside all others, or is ErrDeleted, ErrNotFound, ErrExists or ErrInvalid. It is for implementations.
+func (g *Grant) Fits(r Room, all []Grant) error {
+	switch {
+	case r.Deleted:
+		return ErrDeleted
+	case !r.Key:
+		return fmt.Errorf("%w: key %q", ErrNotFound, short(g.Key))
+	case r.Known:
+		return fmt.Errorf("%w: grant %q, or one of this holdout for the key %q", ErrExists, short(g.ID), short(g.Key))
+	}
+	return GrantsOf(all).slice(g)
+}
+
+// slice says whether a grant can be made beside all others.
+func (all Grants) slice(g *Grant) error {
 	known := 0
 	for _, other := range all {
 		if other.Holdout == g.Holdout {

@@ -90,7 +90,7 @@ type Ledger interface {
 	RevokeKey(ctx context.Context, id string) error
 
 	// CreateGrant records a grant. A zero Created is now. It fails with ErrNotFound if there is no such key, holdout or parent, with ErrDeleted if the holdout is deleted, with ErrExists if the id is known or
-	// the key has a grant of the holdout, also a revoked one, and with ErrInvalid where the grant cannot be a slice of its parent ([Grants.Slice]).
+	// the key has a grant of the holdout, also a revoked one, and with ErrInvalid where the grant cannot be a slice of its parent ([Grant.Fits]).
 	CreateGrant(ctx context.Context, g Grant) error
 	// Grants returns the grants of a holdout in the order of their creation, revoked ones included; of all holdouts, where holdout is "".
 	Grants(ctx context.Context, holdout string) ([]Grant, error)

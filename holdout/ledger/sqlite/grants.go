@@ -21,26 +21,20 @@ func (l *Ledger) CreateGrant(ctx context.Context, g ledger.Grant) error {
 	}
 	return l.lasting(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		var number int64
-		var deleted, key, known bool
+		var room ledger.Room
 		err := tx.QueryRowContext(ctx, `SELECT number, deleted, EXISTS (SELECT 1 FROM keys WHERE id = ?), EXISTS (SELECT 1 FROM grants WHERE id = ? OR holdout = number AND key = ?)
-			FROM holdouts JOIN books ON holdout = number WHERE id = ?`, g.Key, g.ID, g.Key, g.Holdout).Scan(&number, &deleted, &key, &known)
+			FROM holdouts JOIN books ON holdout = number WHERE id = ?`, g.Key, g.ID, g.Key, g.Holdout).Scan(&number, &room.Deleted, &room.Key, &room.Known)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return fmt.Errorf("%w: holdout %q", ledger.ErrNotFound, g.Holdout)
 		case err != nil:
 			return err
-		case deleted:
-			return ledger.ErrDeleted
-		case !key:
-			return fmt.Errorf("%w: key %q", ledger.ErrNotFound, g.Key)
-		case known:
-			return fmt.Errorf("%w: grant %q, or one of this holdout for the key %q", ledger.ErrExists, g.ID, g.Key)
 		}
 		all, err := readAll(ctx, tx, scanGrant, grantColumns)
 		if err != nil {
 			return err
 		}
-		if err := ledger.GrantsOf(all).Slice(&g); err != nil {
+		if err := g.Fits(room, all); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, "INSERT INTO grants (id, key, holdout, parent, limits, shows, created, expires, revoked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)",
