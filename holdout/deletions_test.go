@@ -35,12 +35,14 @@ func TestDeletedDuringARelease(t *testing.T) {
 	s := open(t, t.TempDir())
 	id := create(t, s, Settings{Questions: 10}, visits(t, 400, 1)).ID
 	l := &settling{Ledger: s.ledger}
-	l.settled = func() { must(t, s.Delete(t.Context(), admin, id)) }
+	deleted := make(chan error, 1)
+	l.settled = func() { deleted <- s.Delete(context.Background(), admin, id) }
 	s.ledger = l
 	t.Cleanup(func() { s.ledger = l.Ledger })
 	_, err := s.Release(t.Context(), admin, id, aRelease(.5))
 	wantKind(t, "a release of a holdout that was deleted meanwhile", err, NotFound)
-	if l.settled != nil || l.updates.Load() != 0 {
+	must(t, <-deleted)
+	if l.updates.Load() != 0 {
 		t.Errorf("the release was made to its end: %d commits", l.updates.Load())
 	}
 	if len(s.deletions.waiting) != 0 {
