@@ -196,7 +196,12 @@ func (c *creation) record(h ledger.Holdout) error {
 // clear removes the files of a holdout that the ledger has deleted, when nobody uses them. What cannot be removed now is removed at the next start.
 func (s *Service) clear(id string) {
 	s.tables.drop(id, func() {
-		if err := os.RemoveAll(s.path(holdoutsDir, id)); err != nil {
+		dir := s.path(holdoutsDir, id)
+		err := s.unload(context.Background(), dir)
+		if err == nil {
+			err = os.RemoveAll(dir)
+		}
+		if err != nil {
 			s.log.Error("removing a deleted holdout's files", "holdout", id, "error", err)
 		}
 	})
