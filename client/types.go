@@ -88,6 +88,7 @@ type Settings struct {
 
 	// the id of a retired holdout that this one comes after, for example of last quarter's rows; it is on both cards,
 	// and this one says in what the two differ
+	Source string `json:"source,omitempty"`
 	Succeeds string `json:"succeeds,omitempty"`
 
 	// of thresholdout, how far the training mean may be from the holdout mean; of ladder, the step by which the board

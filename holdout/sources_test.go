@@ -162,7 +162,8 @@ var sourced = []struct {
 	{"thresholdout", Settings{Mechanism: "thresholdout", Questions: 60, Tokens: 40}, nil},
 	{"split", Settings{Mechanism: "split", Questions: 60}, nil},
 	{"naive", Settings{Mechanism: "naive", Questions: 100}, nil},
-	{"cells", Settings{Mechanism: "cells", Cells: `{"late":[true,false],"x":[0.25,0.5]}`}, []string{`{"type":"fraction","of":"late"}`, `{"type":"fraction","of":"late && x < 0.5"}`}},
+	{"cells", Settings{Mechanism: "cells", Cells: `{"late":[true,false],"x":[0.25,0.5]}`}, []string{`{"type":"fraction","of":"late"}`, `{"type":"fraction","of":"late && x >= 0.25"}`}},
+	{"ladder", Settings{Mechanism: "ladder"}, []string{`{"type":"loss","loss":"zero_one","label":"late","prediction":"x < 0.4"}`, `{"type":"loss","loss":"zero_one","label":"late","prediction":"x < 0.21"}`}},
 }
 
 var sourcedQueries = []string{
@@ -184,7 +185,7 @@ func TestSourceAnswersAsHere(t *testing.T) {
 			set, table := of.set, visits(t, 2000, 3)
 			set.Holdout = 0.5
 			asked := of.queries
-			if of.set.Cells == "" {
+			if of.queries == nil || of.name == "units" {
 				asked = slices.Concat(sourcedQueries, of.queries)
 			}
 			here := openWith(t, t.TempDir(), nil)

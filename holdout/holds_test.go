@@ -1,0 +1,78 @@
+package holdout
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// TestHeldQuestions: what the ledger holds for a question that was sent is nobody else's, also of a grant and after a restart; who asks that question again
+// gets its answer, once, and the hold ends. A program that knows no holds refuses such a state.
+func TestHeldQuestions(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	id := create(t, s, Settings{Mechanism: "guess_and_check", Questions: 4, Tokens: 2, Holdout: 0.5}, visits(t, 1000, 8)).ID
+	ask(t, s, id, mean(0))
+	h, release, err := s.take(t.Context(), id)
+	must(t, err)
+	q, err := s.parse(t.Context(), []byte(mean(1)), func() string { return "" }, nil)
+	must(t, err)
+	release()
+	must(t, s.ledger.Update(t.Context(), id, func(tx *ledger.Tx) error {
+		state, holds, err := h.readBooks(tx.State())
+		if err != nil || len(holds) != 0 {
+			t.Fatalf("before: %v held, %v", holds, err)
+		}
+		holds[q.ID()] = hold{Query: q.ID(), Questions: 1, Tokens: 1, Most: 1}
+		text, err := writeBooks(state, holds)
+		if err != nil {
+			return err
+		}
+		if _, err := h.guarantee.ReadState(text); err == nil {
+			t.Error("a state with holds is read as one without")
+		}
+		tx.SetState(text)
+		return nil
+	}))
+	must(t, s.Close())
+	s = open(t, dir)
+	_, err = s.AskBatch(t.Context(), analyst, id, batchOf(mean(2), mean(3), mean(4)), false, "")
+	wantKind(t, "three questions of three, while one is held", err, BudgetExhausted)
+	if err != nil && !strings.Contains(err.Error(), "1 more are kept") {
+		t.Errorf("the refusal says %v", err)
+	}
+	if b, err := s.AskBatch(t.Context(), analyst, id, batchOf(mean(2), mean(1)), false, ""); err != nil || len(b.Answers) != 2 || b.Answers[1].Replayed {
+		t.Errorf("with the question that is held: %+v, %v", b, err)
+	}
+	record, err := s.ledger.Holdout(t.Context(), id)
+	must(t, err)
+	if state, holds, err := h.readBooks(record.State); err != nil || len(holds) != 0 || state.Questions != 3 || record.Spent[thresholdout.MeterQuestions] != 3 {
+		t.Errorf("answered: %v held, state %+v, spent %v, %v", holds, state, record.Spent, err)
+	}
+	ask(t, s, id, mean(3))
+	_, err = s.Ask(t.Context(), analyst, id, []byte(mean(5)), "")
+	wantKind(t, "a fifth question of four", err, BudgetExhausted)
+}
+
+// TestHeldOfAGrant: what is held counts as spent by the key whose grant pays, as long as nobody asks the question.
+func TestHeldOfAGrant(t *testing.T) {
+	acc := newAccounts().of("ho_1")
+	acc.debited["key"] = ledger.Meters{"questions": 3}
+	acc.holds["q1"] = hold{Query: "q1", Questions: 2, Tokens: 1, Most: 4, Payer: "key"}
+	acc.holds["q2"] = hold{Query: "q2", Questions: 5, Payer: ""}
+	if got := acc.paid()["key"]; got["questions"] != 5 || got["tokens"] != 4 || acc.debited["key"]["questions"] != 3 {
+		t.Errorf("%v, and the chain's sum is %v", got, acc.debited["key"])
+	}
+	if questions, tokens := acc.kept(); questions != 7 || tokens != 1 {
+		t.Errorf("%d questions and %d tokens are kept", questions, tokens)
+	}
+	acc.fly([]string{"q1"})
+	if got, questions := acc.paid()["key"], int64(0); got["questions"] != 3 {
+		t.Errorf("in flight: %v, %d", got, questions)
+	}
+	if questions, tokens := acc.kept(); questions != 5 || tokens != 0 {
+		t.Errorf("in flight %d questions and %d tokens are kept", questions, tokens)
+	}
+}
