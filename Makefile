@@ -46,7 +46,7 @@ test-all:
 
 # make test-faults CHANGED=main plants what concerns the files that differ from main's: run it before your change lands.
 test-faults:
-	HOLDOUTD_PYTHON=$$(scripts/python.sh) HOLDOUTD_FAULTS=$(FAULTS) HOLDOUTD_CHANGED=$(CHANGED) $(GO) test -v -count=1 -tags faults -run TestPlanted -timeout 120m ./tests/faults
+	engines=$$(scripts/engines.sh clickhouse18) && HOLDOUTD_ENGINES=$$engines HOLDOUTD_PYTHON=$$(scripts/python.sh) HOLDOUTD_FAULTS=$(FAULTS) HOLDOUTD_CHANGED=$(CHANGED) $(GO) test -v -count=1 -tags faults -run TestPlanted -timeout 120m ./tests/faults
 
 fuzz:
 	GO=$(GO) scripts/fuzz.sh $(FUZZTIME)

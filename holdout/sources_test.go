@@ -172,7 +172,7 @@ var sourcedQueries = []string{
 	`{"type":"fraction","of":"clinic == 'clinic 3' && !late"}`,
 	`{"type":"mean","of":"log(x + 1.0)","range":[0,1]}`, // its rows are read in blocks
 	`{"type":"variance","of":"x","range":[0,1]}`,
-	`{"type":"quantile","of":"score","at":0.5,"range":[0,100]}`,
+	`{"type":"quantile","of":"score","p":0.5,"range":[0,100]}`,
 	`{"type":"fraction","of":"seen.getFullYear() > 1970"}`,
 }
 
@@ -194,7 +194,7 @@ func TestSourceAnswersAsHere(t *testing.T) {
 			set.Source = "warehouse"
 			two := create(t, there, set, table)
 			w.breaking(nil)
-			answers := 0
+			answers := 0 // a refusal must be the same
 			for _, query := range asked {
 				want, wrong := here.Ask(t.Context(), analyst, one.ID, []byte(query), "")
 				got, err := there.Ask(t.Context(), analyst, two.ID, []byte(query), "")

@@ -53,7 +53,9 @@ func TestSourceCrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	question := func(high int) map[string]any { return map[string]any{"type": "mean", "of": "delay", "range": []int{0, high}} }
+	question := func(high int) map[string]any {
+		return map[string]any{"type": "mean", "of": "delay", "range": []int{0, high}}
+	}
 	first, err := c.Ask(t.Context(), card.ID, question(100))
 	if err != nil {
 		t.Fatal(err)

@@ -51,6 +51,9 @@ func TestPlanted(t *testing.T) {
 	if os.Getenv("HOLDOUTD_PYTHON") == "" && slices.ContainsFunc(all, func(f Fault) bool { return f.Tags == "python" }) {
 		t.Fatal("HOLDOUTD_PYTHON is not set, without which tests with the tag python notice nothing: run `make test-faults`, or set it to the output of scripts/python.sh")
 	}
+	if os.Getenv("HOLDOUTD_ENGINES") == "" && slices.ContainsFunc(all, func(f Fault) bool { return f.Tags == "engines" }) {
+		t.Fatal("HOLDOUTD_ENGINES is not set, without which tests with the tag engines notice nothing: set it to the output of scripts/engines.sh clickhouse18")
+	}
 	places := make(chan struct{}, atOnce)
 	said := &report{areas: map[string]*area{}}
 	t.Cleanup(func() { t.Log(said) })
