@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -54,18 +55,40 @@ func writeBooks(state thresholdout.State, holds map[string]hold) ([]byte, error)
 	return json.Marshal(stored)
 }
 
+// splitBooks reads what is held with a stored state, and leaves the state's own text.
+func splitBooks(text []byte) (state []byte, holds map[string]hold, err error) {
+	holds = map[string]hold{}
+	if readVersion("the state", text, heldVersion) != nil { // nothing is held, or the state's reader says what is wrong
+		return text, holds, nil
+	}
+	var stored heldState
+	if err := json.Unmarshal(text, &stored); err != nil {
+		return nil, nil, err
+	}
+	for _, of := range stored.Holds {
+		holds[of.Query] = of
+	}
+	return stored.State, holds, nil
+}
+
+// unanswered is what is held of a holdout; nil where that is nothing. Of holds that cannot be read nobody knows that they are nothing.
+func unanswered(record ledger.Holdout) *session.Held {
+	_, holds, err := splitBooks(record.State)
+	all := session.Held{Asked: int64(len(holds))}
+	if err == nil && all.Asked == 0 {
+		return nil
+	}
+	for _, h := range holds {
+		all.Questions, all.Tokens = all.Questions+h.Questions, all.Tokens+h.Tokens
+	}
+	return &all
+}
+
 // readBooks reads a stored state of the holdout's guarantee, and what is held.
 func (h *opened) readBooks(text []byte) (state thresholdout.State, holds map[string]hold, err error) {
-	holds = map[string]hold{}
-	if readVersion("the state", text, heldVersion) == nil {
-		var stored heldState
-		if err := json.Unmarshal(text, &stored); err != nil {
-			return state, nil, fmt.Errorf("holdout: state of %s: %w", h.id, err)
-		}
-		text = stored.State
-		for _, of := range stored.Holds {
-			holds[of.Query] = of
-		}
+	text, holds, err = splitBooks(text)
+	if err != nil {
+		return state, nil, fmt.Errorf("holdout: state of %s: %w", h.id, err)
 	}
 	state, err = h.guarantee.ReadState(text)
 	if err != nil {

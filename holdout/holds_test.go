@@ -1,25 +1,24 @@
 package holdout
 
 import (
+	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// TestHeldQuestions: what the ledger holds for a question that was sent is nobody else's, also of a grant and after a restart; who asks that question again
-// gets its answer, once, and the hold ends. A program that knows no holds refuses such a state.
-func TestHeldQuestions(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	id := create(t, s, Settings{Mechanism: "guess_and_check", Questions: 4, Tokens: 2, Holdout: 0.5}, visits(t, 1000, 8)).ID
-	ask(t, s, id, mean(0))
+// holding holds a question of a holdout, as a server does that dies before its answer comes.
+func holding(t *testing.T, s *Service, id, query string) *opened {
+	t.Helper()
 	h, release, err := s.take(t.Context(), id)
 	must(t, err)
-	q, err := s.parse(t.Context(), []byte(mean(1)), func() string { return "" }, nil)
+	defer release()
+	q, err := s.parse(t.Context(), []byte(query), func() string { return "" }, nil)
 	must(t, err)
-	release()
 	must(t, s.ledger.Update(t.Context(), id, func(tx *ledger.Tx) error {
 		state, holds, err := h.readBooks(tx.State())
 		if err != nil || len(holds) != 0 {
@@ -36,9 +35,60 @@ func TestHeldQuestions(t *testing.T) {
 		tx.SetState(text)
 		return nil
 	}))
+	return h
+}
+
+// TestHeldIsAsked: a table whose holdout has a question that was sent and not answered is not created again, with a new budget and without what is held.
+func TestHeldIsAsked(t *testing.T) {
+	s := open(t, t.TempDir())
+	set, table := Settings{Mechanism: "gaussian", Questions: 4, Holdout: 0.5}, visits(t, 1000, 9)
+	first := create(t, s, set, table)
+	set.Questions = 5
+	second := create(t, s, set, table)
+	if second.Replaces != first.ID {
+		t.Fatalf("of which nothing was asked: it replaces %q", second.Replaces)
+	}
+	holding(t, s, second.ID, mean(1))
+	if kept := unanswered(recordOf(t, s, second.ID)); kept == nil || *kept != (session.Held{Asked: 1, Questions: 1, Tokens: 1}) {
+		t.Errorf("kept: %+v", kept)
+	}
+	set.Questions = 6
+	set.Name = "visits"
+	_, _, err := s.Create(t.Context(), admin, set, SingleUpload(bytes.NewReader(parquet(t, table))), "")
+	wantKind(t, "created again while a question is held", err, Exists)
+	var e *Error
+	if !errors.As(err, &e) || e.Members["reason"] != reasonAsked {
+		t.Errorf("it says %v", err)
+	}
+	agent, _ := grant(t, s, NewGrant{Holdout: second.ID, Questions: 5})
+	budget := session.Budget{Questions: Meter{Left: 5, Of: 5}, Held: &session.Held{Asked: 1, Questions: 1}}
+	if b, err := s.budgetFor(t.Context(), agent, second.ID, right{ShowsFull}, budget); err != nil || b.Questions != (Meter{Left: 4, Of: 5}) || b.Held != nil {
+		t.Errorf("to a key with a grant: %+v, %v", b, err)
+	}
+	ask(t, s, second.ID, mean(1))
+	if kept := unanswered(recordOf(t, s, second.ID)); kept != nil {
+		t.Errorf("answered: %+v is kept", kept)
+	}
+}
+
+func recordOf(t *testing.T, s *Service, id string) ledger.Holdout {
+	t.Helper()
+	record, err := s.ledger.Holdout(t.Context(), id)
+	must(t, err)
+	return record
+}
+
+// TestHeldQuestions: what the ledger holds for a question that was sent is nobody else's, also of a grant and after a restart; who asks that question again
+// gets its answer, once, and the hold ends. A program that knows no holds refuses such a state.
+func TestHeldQuestions(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	id := create(t, s, Settings{Mechanism: "guess_and_check", Questions: 4, Tokens: 2, Holdout: 0.5}, visits(t, 1000, 8)).ID
+	ask(t, s, id, mean(0))
+	h := holding(t, s, id, mean(1))
 	must(t, s.Close())
 	s = open(t, dir)
-	_, err = s.AskBatch(t.Context(), analyst, id, batchOf(mean(2), mean(3), mean(4)), false, "")
+	_, err := s.AskBatch(t.Context(), analyst, id, batchOf(mean(2), mean(3), mean(4)), false, "")
 	wantKind(t, "three questions of three, while one is held", err, BudgetExhausted)
 	if err != nil && !strings.Contains(err.Error(), "1 more are kept") {
 		t.Errorf("the refusal says %v", err)

@@ -487,6 +487,9 @@ func budgetOf(h ledger.Holdout, card Card) Budget {
 	guarantee := session.Session{Guarantee: card.Guarantee}
 	b := guarantee.Budget(spent(h.Spent))
 	b.Closed, b.Retired = h.Closed, h.Retired
+	if card.Settings.Source != "" && !b.Closed && !b.Retired {
+		b.Held = unanswered(h)
+	}
 	return b
 }
 
