@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdoutd/holdoutd/experiments/data"
 	"github.com/holdoutd/holdoutd/holdout"
 )
 
@@ -42,5 +43,28 @@ func TestReadSources(t *testing.T) {
 	t.Setenv("HOLDOUTD_SOURCE_B_PASSWORD_FILE", file)
 	if _, err := readSources([]string{"b=clickhouse://r@db/held?loader=w"}); err == nil || !strings.Contains(err.Error(), "set one") {
 		t.Errorf("two passwords: %v", err)
+	}
+}
+
+// TestUploadToSource: an upload says which source its held-out rows go to; one that the server does not have is refused, and so is one that does not answer, by its name. A source that is not one keeps the server from starting.
+func TestUploadToSource(t *testing.T) {
+	dir := t.TempDir()
+	p := startServer(t, dir, "--source", "warehouse=clickhouse://r@127.0.0.1:1/held?loader=w")
+	table := filepath.Join(dir, "flights.csv")
+	if err := os.WriteFile(table, []byte(data.Flights), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for source, says := range map[string]string{"elsewhere": "no source of that name", "warehouse": "the source warehouse: "} {
+		out, errs, code := holdoutd(t, "upload", table, "--name", "flights", "--source", source, "--url", p.url, "--key", "@"+filepath.Join(dir, "admin.key"))
+		if code == 0 || !strings.Contains(errs, says) {
+			t.Errorf("%s: exit code %d\n%s%s", source, code, out, errs)
+		}
+	}
+	if out, errs, code := holdoutd(t, "holdouts", "--url", p.url, "--key", "@"+filepath.Join(dir, "admin.key")); code != 0 || strings.Contains(out, "flights") {
+		t.Errorf("after the refusals: exit code %d\n%s%s", code, out, errs)
+	}
+	out, errs, code := holdoutd(t, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", t.TempDir(), "--source", "a=clickhouse://r:hunter2@db/held?loader=w")
+	if code != 2 || strings.Contains(out+errs, "hunter2") {
+		t.Errorf("a password in an address: exit code %d\n%s%s", code, out, errs)
 	}
 }
