@@ -148,6 +148,82 @@ func (f *flight) send(ctx context.Context, wave []*question) error {
 	return nil
 }
 
+// VoidHeld debits what is held for questions that were sent to a source and not answered, as voids, and ends their holds: what was sent is paid for, and each of them costs anew when it is asked again. What is in flight
+// is finished first. The source is not asked. Only admins may.
+func (s *Service) VoidHeld(ctx context.Context, p Principal, id string) (Budget, error) {
+	if err := admins(p); err != nil {
+		return Budget{}, err
+	}
+	_, card, err := s.find(ctx, id)
+	if err != nil {
+		return Budget{}, err
+	}
+	h := &opened{id: id, card: card, guarantee: card.Guarantee}
+	err = s.grounded(ctx, id, func(ctx context.Context, term int64) error {
+		voids := 0
+		err := s.ledger.Update(ctx, id, func(tx *ledger.Tx) (err error) {
+			if tx.Term() != term {
+				return ledger.ErrTerm
+			}
+			voids, err = h.voidHeld(tx, p)
+			return err
+		})
+		if err == nil && voids > 0 {
+			s.log.Info("questions that were held are void", "holdout", id, "questions", voids, "by", p.KeyID)
+			s.news.tell(id)
+		}
+		return err
+	})
+	if err != nil {
+		return Budget{}, s.ledgerError(err)
+	}
+	return s.Budget(ctx, p, id)
+}
+
+// voidHeld is the update of VoidHeld. Each hold is debited with the most that its question could cost, but for tokens that are held for others or spent. The holds are at most maxHolds, which an update can append.
+func (h *opened) voidHeld(tx *ledger.Tx, by Principal) (voids int, err error) {
+	state, holds, err := h.readBooks(tx.State())
+	if err != nil {
+		return 0, &ledger.CorruptError{Holdout: h.id, Seq: -1, Reason: "mechanism state", Err: err}
+	}
+	if len(holds) == 0 {
+		return 0, nil
+	}
+	reserved := int64(0)
+	for _, of := range holds {
+		reserved += of.Tokens
+	}
+	for _, id := range slices.Sorted(maps.Keys(holds)) {
+		of := holds[id]
+		if state.Reporting() || tx.Retired() { // all is debited already
+			break
+		}
+		free := max(0, h.guarantee.Tokens-state.Tokens-reserved)
+		reserved -= of.Tokens
+		next := h.guarantee.Spend(state, of.Questions, of.Tokens+min(max(0, of.Most-of.Tokens), free))
+		cost := next.Spent().Minus(state.Spent())
+		core, err := json.Marshal(void{Version: voidVersion, Holdout: h.id, Query: id, Void: true, Cost: cost})
+		if err != nil {
+			return 0, err
+		}
+		payer := of.Payer
+		if payer == "" {
+			payer = by.KeyID
+		}
+		if _, err := tx.Append(ledger.Debit{Query: id, Principal: payer, Cost: debited(cost), Core: core, Void: true}); err != nil {
+			return 0, err
+		}
+		state = next
+		voids++
+	}
+	text, err := writeBooks(state, nil)
+	if err != nil {
+		return 0, err
+	}
+	tx.SetState(text)
+	return voids, nil
+}
+
 // fly counts questions by what their flight has reserved, and not by what is held for them, until land. The lock is held.
 func (acc *account) fly(ids []string) {
 	for _, id := range ids {

@@ -126,3 +126,39 @@ func TestHeldOfAGrant(t *testing.T) {
 		t.Errorf("in flight %d questions and %d tokens are kept", questions, tokens)
 	}
 }
+
+// TestVoidHeld: what is held is debited once, to the key whose grant pays or else to the admin, and nothing is held then; the question costs anew. Nobody but an admin can do it, and where nothing is held nothing is done. The
+// chain and the books agree.
+func TestVoidHeld(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	id := create(t, s, Settings{Mechanism: "guess_and_check", Questions: 4, Tokens: 2, Holdout: 0.5}, visits(t, 1000, 10)).ID
+	ask(t, s, id, mean(0))
+	before := recordOf(t, s, id)
+	if b, err := s.VoidHeld(t.Context(), admin, id); err != nil || b.Questions.Left != 3 {
+		t.Errorf("while nothing is held: %+v, %v", b, err)
+	}
+	h := holding(t, s, id, mean(1))
+	_, err := s.VoidHeld(t.Context(), analyst, id)
+	wantKind(t, "by an analyst", err, Forbidden)
+	b, err := s.VoidHeld(t.Context(), admin, id)
+	if err != nil || b.Questions.Left != 2 || b.Held != nil {
+		t.Errorf("void: %+v, %v", b, err)
+	}
+	after := recordOf(t, s, id)
+	state, holds, err := h.readBooks(after.State)
+	if err != nil || len(holds) != 0 || state.Questions != 2 || after.Spent[thresholdout.MeterQuestions] != 2 || state.Tokens != before.Spent[thresholdout.MeterTokens]+1 || after.Spent[thresholdout.MeterTokens] != state.Tokens {
+		t.Errorf("void: %v held, state %+v, spent %v, %v", holds, state, after.Spent, err)
+	}
+	if by, err := s.debits(t.Context(), id); err != nil || by[admin.KeyID][thresholdout.MeterQuestions] != 1 {
+		t.Errorf("who paid: %v, %v", by, err)
+	}
+	if again, err := s.Ask(t.Context(), analyst, id, []byte(mean(1)), ""); err != nil && KindOf(err) != BudgetExhausted || err == nil && again.Replayed {
+		t.Errorf("the question anew: %+v, %v", again, err)
+	}
+	must(t, s.Close())
+	reports, err := Verify(t.Context(), dir, true)
+	if err != nil || len(reports) != 1 || reports[0].Voids != 1 {
+		t.Errorf("verified: %+v, %v", reports, err)
+	}
+}

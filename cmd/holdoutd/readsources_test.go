@@ -39,6 +39,9 @@ func TestReadSources(t *testing.T) {
 	if _, err := readSources([]string{"a=clickhouse://r@db/held?loader=w", "a=clickhouse://r@db/held?loader=w"}); err == nil {
 		t.Error("a name twice")
 	}
+	if _, err := readSources([]string{"a-b=clickhouse://r@db/held?loader=w", "a_b=clickhouse://r@db/held?loader=w"}); err == nil || !strings.Contains(err.Error(), "HOLDOUTD_SOURCE_A_B_PASSWORD") {
+		t.Errorf("two names whose passwords are in one variable: %v", err)
+	}
 	t.Setenv("HOLDOUTD_SOURCE_B_PASSWORD", "x")
 	t.Setenv("HOLDOUTD_SOURCE_B_PASSWORD_FILE", file)
 	if _, err := readSources([]string{"b=clickhouse://r@db/held?loader=w"}); err == nil || !strings.Contains(err.Error(), "set one") {

@@ -22,6 +22,11 @@ func readSources(flags []string) (map[string]holdout.Source, error) {
 		if _, twice := all[name]; twice {
 			return nil, misuse("--source names %s twice", name)
 		}
+		for other := range all {
+			if passwordVariable(other, "") == passwordVariable(name, "") {
+				return nil, misuse("--source names two sources whose passwords would be in the variable %s; call one of them otherwise", passwordVariable(name, ""))
+			}
+		}
 		source, err := readSource(name, address)
 		if err != nil {
 			return nil, err

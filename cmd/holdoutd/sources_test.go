@@ -122,6 +122,46 @@ func TestSourceCrash(t *testing.T) {
 	}
 }
 
+// TestSourceVoid: an admin ends what is held for a question that nobody asks again: it is debited as a void, and asked again it costs anew.
+func TestSourceVoid(t *testing.T) {
+	between, dir := newDoorway(t), t.TempDir()
+	p := startServer(t, dir, between.flag)
+	c := connect(t, p, dir)
+	card, err := c.CreateHoldout(t.Context(), strings.NewReader(data.Flights), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 2, Source: "warehouse"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	between.shut.Store(true)
+	lost := make(chan error)
+	go func() {
+		_, err := c.Ask(t.Context(), card.ID, delayed(50))
+		lost <- err
+	}()
+	<-between.sent
+	p.kill()
+	if err := <-lost; err == nil {
+		t.Fatal("a question was answered without its rows")
+	}
+	between.shut.Store(false)
+	p = startServer(t, dir, between.flag)
+	c = connect(t, p, dir)
+	if out, _ := done(t, "void", "flights", "--url", p.url, "--key", "@"+filepath.Join(dir, "admin.key")); !strings.Contains(out, "nothing is held of flights") {
+		t.Errorf("holdoutd void: %s", out)
+	}
+	if b, err := c.Budget(t.Context(), card.ID); err != nil || b.Questions.Left != 1 || b.Held != nil {
+		t.Errorf("the budget: %+v, %v", b, err)
+	}
+	if again, err := c.Ask(t.Context(), card.ID, delayed(50)); err != nil || again.Replayed {
+		t.Errorf("the question anew: %+v, %v", again, err)
+	}
+	if _, err := c.Ask(t.Context(), card.ID, delayed(70)); !client.IsBudgetExhausted(err) {
+		t.Errorf("a third question of two: %v", err)
+	}
+	if out, _ := done(t, "verify", dir); !strings.Contains(out, "in order") || !strings.Contains(out, "1 answers; spent 2 ") {
+		t.Errorf("verified: %s", out)
+	}
+}
+
 // TestSourceOfReplicas: of two servers with one ledger in PostgreSQL and one source, one is killed while ClickHouse works on a question. At the other one that question is held: no other takes its place, and asked there it is
 // answered, once.
 func TestSourceOfReplicas(t *testing.T) {
