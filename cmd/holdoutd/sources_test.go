@@ -127,8 +127,11 @@ func TestSourceVoid(t *testing.T) {
 	between, dir := newDoorway(t), t.TempDir()
 	p := startServer(t, dir, between.flag)
 	c := connect(t, p, dir)
-	card, err := c.CreateHoldout(t.Context(), strings.NewReader(data.Flights), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 2, Source: "warehouse"})
+	card, err := c.CreateHoldout(t.Context(), strings.NewReader(data.Flights), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 3, Source: "warehouse"})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Ask(t.Context(), card.ID, delayed(100)); err != nil { // it is open then, and the next statement is that of a question
 		t.Fatal(err)
 	}
 	between.shut.Store(true)
@@ -155,9 +158,9 @@ func TestSourceVoid(t *testing.T) {
 		t.Errorf("the question anew: %+v, %v", again, err)
 	}
 	if _, err := c.Ask(t.Context(), card.ID, delayed(70)); !client.IsBudgetExhausted(err) {
-		t.Errorf("a third question of two: %v", err)
+		t.Errorf("a fourth question of three: %v", err)
 	}
-	if out, _ := done(t, "verify", dir); !strings.Contains(out, "in order") || !strings.Contains(out, "1 answers; spent 2 ") {
+	if out, _ := done(t, "verify", dir); !strings.Contains(out, "in order") || !strings.Contains(out, "2 answers; spent 3 ") {
 		t.Errorf("verified: %s", out)
 	}
 }
