@@ -45,8 +45,9 @@ test-all:
 	GO=$(GO) TAGS=$(TAGS) FUZZTIME=$(FUZZTIME) scripts/test-all.sh
 
 # make test-faults CHANGED=main plants what concerns the files that differ from main's: run it before your change lands.
+# Faults of the tests with an SQL engine are planted where HOLDOUTD_ENGINES is the output of scripts/engines.sh, as in make test-all; else their names are said.
 test-faults:
-	HOLDOUTD_PYTHON=$$(scripts/python.sh) HOLDOUTD_FAULTS=$(FAULTS) HOLDOUTD_CHANGED=$(CHANGED) $(GO) test -v -count=1 -tags faults -run TestPlanted -timeout 120m ./tests/faults
+	HOLDOUTD_ENGINES=$${HOLDOUTD_ENGINES:-none} HOLDOUTD_PYTHON=$$(scripts/python.sh) HOLDOUTD_FAULTS=$(FAULTS) HOLDOUTD_CHANGED=$(CHANGED) $(GO) test -v -count=1 -tags faults -run TestPlanted -timeout 120m ./tests/faults
 
 fuzz:
 	GO=$(GO) scripts/fuzz.sh $(FUZZTIME)

@@ -125,6 +125,11 @@ func (c *Client) Training(ctx context.Context, id string) (io.ReadCloser, error)
 	return c.open(ctx, holdout(id, "/training"))
 }
 
+// VoidHeld debits what is held for questions that were sent to a holdout's source and are not answered, and ends their holds. It needs an admin's key.
+func (c *Client) VoidHeld(ctx context.Context, id string) (b Budget, err error) {
+	return b, c.decode(ctx, call{method: http.MethodDelete, path: holdout(id, "/held")}, &b)
+}
+
 // Retire ends a holdout's questions for good, and releases its rows. Retiring again does nothing. It needs an admin's key.
 func (c *Client) Retire(ctx context.Context, id string) (card Card, err error) {
 	return card, c.decode(ctx, call{method: http.MethodPost, path: holdout(id, "/retire")}, &card)

@@ -80,6 +80,10 @@ type Settings struct {
 	// the scale of the noise, in units of a row function's [0,1]. Of auto, gaussian, thresholdout
 	Sigma float64 `json:"sigma,omitempty"`
 
+	// the name of a database of the server's operator, such as a ClickHouse: the held-out rows are put there, and
+	// questions are computed there, with the same answers. The server keeps the other rows
+	Source string `json:"source,omitempty"`
+
 	// hash: a random split by a secret key; time:COLUMN: the training part is earlier; given: you upload the parts
 	// training and holdout and, if you like, check; default: hash
 	Split string `json:"split,omitempty"`
@@ -307,8 +311,13 @@ type Guarantee struct {
 // questions are asked in rounds.
 type Budget struct {
 	Questions Meter  `json:"questions"`
-	Tokens    *Meter `json:"tokens"`               // null where the mechanism has none
-	Closed    bool   `json:"closed,omitempty"`     // true where a final report has taken what was left: nothing more is answered
+	Tokens    *Meter `json:"tokens"`           // null where the mechanism has none
+	Closed    bool   `json:"closed,omitempty"` // true where a final report has taken what was left: nothing more is answered
+
+	// what of that is kept for questions that were sent to the source of the held-out rows and are not answered: whoever
+	// asks one of them again goes on with it, and nobody else can spend it; to a key with a grant it is no more left
+	Held *Held `json:"held,omitempty"`
+
 	Lost      int64  `json:"lost,omitempty"`       // questions of earlier rounds that nobody asked, and nobody can ask any more
 	NextRound int64  `json:"next_round,omitempty"` // how many questions the next round has; what of them the request does not ask is lost
 	Retired   bool   `json:"retired,omitempty"`    // true where the holdout was retired
@@ -319,6 +328,13 @@ type Budget struct {
 type Meter struct {
 	Left int64 `json:"left"`
 	Of   int64 `json:"of"`
+}
+
+// Held is what is kept for questions that were sent to a source and are not answered.
+type Held struct {
+	Asked     int64 `json:"asked"` // how many queries they are
+	Questions int64 `json:"questions"`
+	Tokens    int64 `json:"tokens"`
 }
 
 // holdoutList is a list of cards.

@@ -154,6 +154,7 @@ func TestCallsAreOperations(t *testing.T) {
 	c.Holdout(ctx, "ho_1")
 	c.Delete(ctx, "ho_1")
 	c.Retire(ctx, "ho_1")
+	c.VoidHeld(ctx, "ho_1")
 	c.Retired(ctx, "ho_1")
 	c.Training(ctx, "ho_1")
 	c.Features(ctx, "ho_1")

@@ -273,7 +273,19 @@ func (a *admission) enter(ctx context.Context, f *flight, fresh []*question) err
 	if err != nil {
 		return err
 	}
-	return acc.enter(ctx, alone, func() (bool, error) {
+	ids := make([]string, len(fresh))
+	for i, q := range fresh {
+		ids[i] = q.id
+	}
+	return acc.enter(ctx, alone, func() (ready bool, err error) {
+		acc.fly(ids) // what is held for them is theirs
+		defer func() {
+			if ready && err == nil {
+				f.reserved.flying = ids
+			} else {
+				acc.land(ids)
+			}
+		}()
 		if a.request.report != nil {
 			err := a.enterReport(ctx, f, fresh)
 			return err == nil, err
@@ -287,12 +299,14 @@ func (a *admission) enter(ctx context.Context, f *flight, fresh []*question) err
 		if err != nil {
 			return false, err
 		}
-		asked, err := a.affordable(state, s.Guarantee.Spend(state, acc.questions, 0), fresh, paid)
+		questions, tokens := acc.kept()
+		left := s.Guarantee.Spend(state, questions, tokens)
+		asked, err := a.affordable(left, s.Guarantee.Spend(left, acc.questions, 0), fresh, paid)
 		if errors.Is(err, errReserved) {
 			return false, nil
 		}
 		if err != nil {
-			return false, err
+			return false, keptBack(err, questions)
 		}
 		// What others have in flight may have been seen already when this was asked: a commit is known a moment after it is durable.
 		f.state, f.begun, f.pending = state, s.Guarantee.Spend(state, acc.questions, 0), asked

@@ -29,11 +29,16 @@ const (
 	paceHeadroom = 4
 	// paceCommit is what a reply may take beside the work: a commit of the ledger, with its fsync.
 	paceCommit = 50 * time.Millisecond
+	// paceSource is what a statement may take on its way to a source and back, and its start there; it has at most 100 sums.
+	paceSource = 250 * time.Millisecond
 	// paceFunction is what making and recording the answer to a row function may take.
 	paceFunction = 50 * time.Microsecond
 	// maxPace bounds the time that a reply is kept for work that is as large as a request may be.
 	maxPace = time.Hour
 )
+
+// sourceSums is how many sums a statement has at most, as rowfn/sql prints them.
+const sourceSums = 100
 
 // pace keeps replies until their public time. A nil pace keeps none.
 type pace struct {
@@ -84,6 +89,10 @@ func (p *pace) time(h *opened, batch rowfn.Batch) time.Duration {
 	}
 	w := engine.EstimateBatch(batch, h.holdoutShape)
 	scan := float64(steps) + float64(w.Total(h.card.Rows.Holdout))
+	if h.at != nil {
+		steps := time.Duration(1 + len(batch.Functions)/sourceSums)
+		return paceCommit + steps*paceSource + min(maxPace, time.Duration(min(scan*p.step, float64(maxPace)))+time.Duration(len(batch.Functions))*paceFunction)
+	}
 	return paceCommit + min(maxPace, time.Duration(min(scan*p.step, float64(maxPace)))+time.Duration(len(batch.Functions))*paceFunction)
 }
 

@@ -168,6 +168,7 @@ func (c *commit) update(ctx context.Context, piece []commitItem) (out []recorded
 	}
 	f.state = state
 	f.account.advance(state, f.term)
+	f.account.unhold(piece)
 	return out, nil
 }
 
@@ -175,7 +176,8 @@ func (c *commit) update(ctx context.Context, piece []commitItem) (out []recorded
 // once, and changes nothing but the books.
 func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, state thresholdout.State, err error) {
 	f := c.flight
-	if state, err = f.holdout.readState(tx.State()); err != nil {
+	state, holds, err := f.holdout.readBooks(tx.State())
+	if err != nil {
 		return nil, state, &ledger.CorruptError{Holdout: f.holdout.id, Seq: -1, Reason: "mechanism state", Err: err}
 	}
 	if c.unsure {
@@ -219,7 +221,10 @@ func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, stat
 			return nil, state, err
 		}
 	}
-	text, err := json.Marshal(state)
+	for i := range piece {
+		delete(holds, piece[i].question.id)
+	}
+	text, err := writeBooks(state, holds)
 	if err != nil {
 		return nil, state, err
 	}

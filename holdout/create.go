@@ -65,6 +65,9 @@ func (s *Service) create(ctx context.Context, p Principal, set Settings, up Uplo
 	}
 	asked := set
 	set, err = set.withDefaults(s.naive)
+	if err == nil {
+		err = s.checkSource(ctx, set)
+	}
 	if err != nil {
 		return card, false, err
 	}
@@ -162,6 +165,9 @@ func (s *Service) repeated(ctx context.Context, i *ledger.Idempotency) (card Car
 	return card, err == nil, err
 }
 
+// finishedDir is where the parts of an upload are made, in its own directory.
+const finishedDir = "finished"
+
 // creation is one upload on its way to a holdout.
 type creation struct {
 	service   *Service
@@ -192,8 +198,10 @@ type creation struct {
 	order   placing      // of the rows that are stored
 	offsets []uint32     // where the units of the training part begin, and the last ends; nil where units are rows
 
-	sketched time.Time // when its sketches were stored, or a little before
-	unsure   bool      // it may become a holdout though its making has failed
+	sketched   time.Time     // when its sketches were stored, or a little before
+	registered *registration // of its table in a source, from before that is made
+
+	unsure bool // it may become a holdout though its making has failed
 }
 
 func (c *creation) run() (err error) {
@@ -215,7 +223,7 @@ func (c *creation) run() (err error) {
 	if err != nil {
 		return err
 	}
-	out := filepath.Join(c.work, "finished")
+	out := filepath.Join(c.work, finishedDir)
 	if err := os.Mkdir(out, privateMode); err != nil {
 		return fmt.Errorf("holdout: %w", err)
 	}
@@ -291,7 +299,15 @@ func apart(sums map[string][32]byte) error {
 }
 
 // commit moves the finished directory to its place and makes it a holdout by the ledger's commit.
-func (c *creation) commit(out string) error {
+func (c *creation) commit(out string) (err error) {
+	defer func() {
+		if err == nil || c.registered == nil || c.unsure {
+			return
+		}
+		if failed := c.service.drop(c.ctx, c.registered); failed != nil {
+			c.service.log.Error("an upload has failed, and left a table in its source; drop it there", "table", c.registered.Table, "error", failed)
+		}
+	}()
 	s, final := c.service, c.service.path(holdoutsDir, c.id)
 	keys := secrets{Version: secretsVersion}
 	if _, err := rand.Read(keys.Noise[:]); err != nil {
@@ -307,6 +323,14 @@ func (c *creation) commit(out string) error {
 	}
 	if c.card.Parts, err = fingerprints(out); err != nil {
 		return fmt.Errorf("holdout: %w", err)
+	}
+	if c.settings.Source != "" {
+		if err := c.load(out); err != nil {
+			return err
+		}
+		if c.card.Parts, err = fingerprints(out); err != nil {
+			return fmt.Errorf("holdout: %w", err)
+		}
 	}
 	place := mark{Digest: hex.EncodeToString(c.digest[:])}
 	if c.old != nil {
@@ -380,6 +404,10 @@ func (s *Service) sweep(ctx context.Context) error {
 		return fmt.Errorf("holdout: %w", err)
 	}
 	for _, e := range leftovers {
+		if err := s.unload(ctx, s.path(temporaryDir, e.Name(), finishedDir)); err != nil {
+			s.log.Error("a table that an upload has left in its source could not be dropped; the next start tries again", "error", err)
+			continue
+		}
 		if err := os.RemoveAll(s.path(temporaryDir, e.Name())); err != nil {
 			return fmt.Errorf("holdout: leftovers: %w", err)
 		}
@@ -408,6 +436,10 @@ func (s *Service) sweep(ctx context.Context) error {
 		marked := err == nil
 		switch {
 		case known && gone, !known && marked:
+			if err := s.unload(ctx, dir); err != nil {
+				s.log.Error("the table of a holdout that is no more could not be dropped in its source; the next start tries again", "dir", dir, "error", err)
+				continue
+			}
 			err = os.RemoveAll(dir)
 		case marked:
 			err = os.Remove(filepath.Join(dir, uncommitted))

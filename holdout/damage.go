@@ -12,6 +12,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
+	"github.com/holdoutd/holdoutd/queries/engine/remote"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -83,6 +84,9 @@ const otherFormat = "this holdout was written in a format that this server does 
 // damaged quarantines a holdout and says so. What exactly is wrong is for the log: it can name values.
 func (s *Service) damaged(id string, forGood bool, cause error) *Error {
 	what := "the files of this holdout are damaged or missing; restore holdouts/" + id + " from a backup"
+	if errors.Is(cause, &remote.Error{Kind: remote.Changed}) {
+		what = "the table of this holdout in its source is not the one that was written: rows are missing, or changed, or the engine computes otherwise. Restore that table there"
+	}
 	if forGood {
 		what = "this holdout's place in the ledger is damaged; restore the data directory from a backup"
 	}
@@ -100,6 +104,9 @@ func (s *Service) damaged(id string, forGood bool, cause error) *Error {
 // loadError is what is said of a holdout whose files cannot be opened. A machine that is short of something for a moment is no
 // damage.
 func (s *Service) loadError(id string, err error) error {
+	if KindOf(err) == Unavailable { // a source that cannot be asked now
+		return err
+	}
 	for _, short := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN} {
 		if errors.Is(err, short) {
 			return &Error{Kind: Unavailable, Detail: "the server is short of memory or open files; ask again", Err: err}

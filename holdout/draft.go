@@ -93,7 +93,7 @@ func (s *Service) precede(ctx context.Context, id string, set Settings) (*predec
 		return nil, existsError(id, reasonRetired)
 	case record.Released.Made > 0:
 		return nil, existsError(id, reasonReleased)
-	case spent > 0:
+	case spent > 0, unanswered(record) != nil: // what was sent is asked, too
 		return nil, existsError(id, reasonAsked)
 	case old.gone && !old.draft:
 		return nil, existsError(id, reasonDeleted)
@@ -171,7 +171,14 @@ func (c *creation) record(h ledger.Holdout) error {
 	}
 	old := ledger.Replaced{ID: c.old.id, Principal: c.principal.KeyID, Draft: c.old.draft}
 	err := s.endHoldout(c.ctx, old.ID, func(ctx context.Context) error {
-		err := s.ledger.ReplaceHoldout(ctx, old, h, c.idem)
+		record, err := s.ledger.Holdout(ctx, old.ID) // while nothing of it is in flight
+		if err != nil {
+			return err
+		}
+		if unanswered(record) != nil {
+			return ledger.ErrAsked
+		}
+		err = s.ledger.ReplaceHoldout(ctx, old, h, c.idem)
 		if err == nil {
 			s.log.Info("holdout replaced", "holdout", old.ID, "by", old.Principal, "with", h.ID)
 		}
@@ -197,7 +204,12 @@ func (c *creation) record(h ledger.Holdout) error {
 // clear removes the files of a holdout that the ledger has deleted, when nobody uses them. What cannot be removed now is removed at the next start.
 func (s *Service) clear(id string) {
 	s.tables.drop(id, func() {
-		if err := os.RemoveAll(s.path(holdoutsDir, id)); err != nil {
+		dir := s.path(holdoutsDir, id)
+		err := s.unload(context.Background(), dir)
+		if err == nil {
+			err = os.RemoveAll(dir)
+		}
+		if err != nil {
 			s.log.Error("removing a deleted holdout's files", "holdout", id, "error", err)
 		}
 	})

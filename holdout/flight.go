@@ -118,9 +118,10 @@ func (f *flight) board(ctx context.Context) (wave []*question, err error) {
 		if err != nil {
 			return false, err
 		}
-		for len(f.pending) > 0 && len(wave) < waveQuestions {
+		_, kept := acc.kept()
+		for len(f.pending) > 0 && len(wave) < f.waveQuestions() {
 			q := f.pending[0]
-			at := f.seat(state, q, len(wave))
+			at := f.seat(state, q, kept, len(wave))
 			if at != never {
 				at = max(at, paid.seat(q.most))
 			}
@@ -161,13 +162,13 @@ const (
 	never
 )
 
-// seat says whether a question can be read with the wave that has so many already.
-func (f *flight) seat(state thresholdout.State, q *question, before int) seat {
+// seat says whether a question can be read with the wave that has so many already. kept are tokens that are held for questions which nobody asks now.
+func (f *flight) seat(state thresholdout.State, q *question, kept int64, before int) seat {
 	p, need := f.holdout.guarantee, q.price.Tokens
 	switch {
-	case p.HasTokens() && state.Tokens+need > p.Tokens, f.holdout.session.Unchecked(state, q.asked):
+	case p.HasTokens() && state.Tokens+kept+need > p.Tokens, f.holdout.session.Unchecked(state, q.asked):
 		return never
-	case p.HasTokens() && state.Tokens+f.account.tokens+need > p.Tokens:
+	case p.HasTokens() && state.Tokens+kept+f.account.tokens+need > p.Tokens:
 		return later
 	case before > 0 && f.open(state, q): // an answer before it could change how it is asked
 		return later
@@ -181,6 +182,14 @@ func (f *flight) greedy(q *question) bool { return f.holdout.session.Greedy(q.as
 // waveQuestions bounds what one pass over the rows sums, and so the memory of its programs and sums.
 const waveQuestions = 10_000
 
+// waveQuestions is how many questions a wave has at most. Those that go to a source are held together, so that two waves find room; a report has one wave.
+func (f *flight) waveQuestions() int {
+	if f.holdout.at != nil && f.request.report == nil {
+		return maxHolds / 2
+	}
+	return waveQuestions
+}
+
 // hold reserves tokens. The account's lock is held.
 func (f *flight) hold(tokens, most int64) {
 	f.reserved.add(0, tokens, most)
@@ -191,6 +200,7 @@ func (f *flight) drop(q *question, why string) {
 	q.notAsked = why
 	f.pending = f.pending[1:]
 	f.reserved.add(-q.price.Questions, 0, 0)
+	f.account.land([]string{q.id})
 }
 
 // open reports whether what was answered before decides how a question is asked. In a report it does not: that reads the holdout.
@@ -248,6 +258,8 @@ func (f *flight) spare(ctx context.Context) (int64, error) {
 	}
 	f.account.mu.Lock()
 	defer f.account.mu.Unlock()
+	kept, _ := f.account.kept()
+	spare -= kept
 	paid, err := f.account.slice(ctx, f.service, f.holdout.id, f.principal)
 	if err != nil {
 		return 0, err
@@ -274,11 +286,18 @@ func tooNarrow(e *session.NarrowError) *Error {
 // carry reads the rows of a wave and records what they say. landed is false if it goes on in the background, because the ledger cannot
 // record now: then the flight keeps what it holds until it is recorded. rest gives the request's place to others.
 func (f *flight) carry(ctx context.Context, wave []*question, rest func()) (landed bool, err error) {
+	if err := f.send(ctx, wave); err != nil {
+		return true, err
+	}
 	ready := f.service.pace.begin(f.holdout, wave, rest)
 	scanning, span := tracing.Start(ctx, tracing.Scan)
 	sums, err := f.scan(scanning, wave)
 	span.Done(err)
 	ready() // what is recorded below is seen by others, too
+	var later *notAnswered
+	if errors.As(err, &later) { // what is held for the wave stays, and whoever asks the same goes on
+		return true, err
+	}
 	c := &commit{flight: f, last: len(f.pending) == 0, time: time.Now()}
 	for i, q := range wave {
 		item := commitItem{question: q}

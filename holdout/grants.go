@@ -381,7 +381,7 @@ func (acc *account) slice(ctx context.Context, s *Service, id string, p Principa
 	if err := acc.catchUp(ctx, s, id); err != nil {
 		return nil, err
 	}
-	paying := levels(all, g.ID, acc.debited, acc.held)
+	paying := levels(all, g.ID, acc.paid(), acc.held)
 	return &paying, nil
 }
 

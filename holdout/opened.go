@@ -51,6 +51,9 @@ type opened struct {
 	holdout   session.Source
 	tables    []*dataset.Table
 
+	sources map[string]*source // of the service; nil where nothing is asked of a source
+	at      *source            // where the holdout's rows are; nil: here
+
 	faulted func(error) *Error // takes a holdout whose files could not be read out of service
 
 	trainingTable *dataset.Table // nil without a training part
@@ -89,12 +92,12 @@ func (s *Service) load(ctx context.Context, id string) (*opened, error) {
 	if err := s.settle(ctx, record); err != nil {
 		return nil, err
 	}
-	h := &opened{id: id, card: card, guarantee: card.Guarantee, digest: record.Digest, faulted: s.faulted(id)}
+	h := &opened{id: id, card: card, guarantee: card.Guarantee, digest: record.Digest, faulted: s.faulted(id), sources: s.sources}
 	if h.secret, err = readSecrets(id, record.Secret); err != nil {
 		return nil, s.damaged(id, true, fmt.Errorf("holdout: keys of %s: %w", id, err))
 	}
 	h.begin()
-	if err := h.open(s.path(holdoutsDir, id)); err != nil {
+	if err := h.open(ctx, s.path(holdoutsDir, id)); err != nil {
 		return nil, s.loadError(id, errors.Join(fmt.Errorf("holdout: files of %s: %w", id, err), h.close()))
 	}
 	s.quarantine.clear(id)
@@ -111,10 +114,10 @@ func (h *opened) begin() {
 	}
 }
 
-func (h *opened) open(dir string) (err error) {
+func (h *opened) open(ctx context.Context, dir string) (err error) {
 	grouped := h.card.Unit != rowUnit
 	if h.card.Units.Training > 0 {
-		training, table, err := h.source(dir, trainingDir, grouped)
+		training, table, err := h.part(dir, trainingDir, grouped)
 		if err != nil {
 			return err
 		}
@@ -125,7 +128,7 @@ func (h *opened) open(dir string) (err error) {
 		h.reference.Training = training
 	}
 	if h.card.Units.Check > 0 {
-		check, table, err := h.source(dir, checkDir, grouped)
+		check, table, err := h.part(dir, checkDir, grouped)
 		if err != nil {
 			return err
 		}
@@ -135,15 +138,17 @@ func (h *opened) open(dir string) (err error) {
 		}
 		h.reference.Check = check
 	}
-	holdout, table, err := h.source(dir, holdoutDir, grouped)
+	if h.card.Settings.Source != "" {
+		err = h.openRemote(ctx, dir, grouped)
+	} else {
+		err = h.openHere(dir, grouped)
+	}
 	if err != nil {
 		return err
 	}
-	h.holdout = holdout
 	if h.holdout.Units() != h.card.Units.Holdout || h.holdout.Units() != h.guarantee.N {
 		return fmt.Errorf("%d holdout units, the card says %d and the guarantee %d", h.holdout.Units(), h.card.Units.Holdout, h.guarantee.N)
 	}
-	h.holdoutTable, h.schema, h.holdoutShape = table, table.Schema(), shapeOf(table, h.holdout)
 	h.schema.Skipped = skipReasons(h.card.Skipped)
 	if h.publicFeatures() && h.checkTable != nil {
 		// Numbers that come for each row are those of the holdout's rows, then those of the check part's.
@@ -154,8 +159,18 @@ func (h *opened) open(dir string) (err error) {
 	return nil
 }
 
-// source opens one part with its units.
-func (h *opened) source(dir, part string, grouped bool) (engine.MomentSource, *dataset.Table, error) {
+// openHere opens the held-out part in column files.
+func (h *opened) openHere(dir string, grouped bool) error {
+	holdout, table, err := h.part(dir, holdoutDir, grouped)
+	if err != nil {
+		return err
+	}
+	h.holdout, h.holdoutTable, h.schema, h.holdoutShape = holdout, table, table.Schema(), shapeOf(table, holdout)
+	return nil
+}
+
+// part opens one part with its units.
+func (h *opened) part(dir, part string, grouped bool) (engine.MomentSource, *dataset.Table, error) {
 	table, err := dataset.Open(filepath.Join(dir, part))
 	if err != nil {
 		return nil, nil, err
@@ -258,6 +273,12 @@ func fingerprints(dir string) (map[string]string, error) {
 			return nil, err
 		}
 		parts[name] = fingerprintText(fingerprint)
+	}
+	switch _, digest, err := readRegistration(dir); {
+	case err == nil:
+		parts[sourceFile] = fingerprintText(digest)
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
 	}
 	return parts, nil
 }

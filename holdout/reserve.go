@@ -21,6 +21,8 @@ type account struct {
 	changed chan struct{} // closed, and made anew, when something of the below was given back
 
 	state    *thresholdout.State // durable; nil until it has been read
+	holds    map[string]hold     // durable, too, by ids: what is held for questions that were sent to a source
+	flying   map[string]bool     // ids of questions that count by what their flights have reserved
 	term     int64               // of this server, in which it was read: after another server's it is old
 	finished int64               // flights that have ended
 
@@ -82,7 +84,7 @@ func (a *accounts) of(id string) *account {
 	defer a.mu.Unlock()
 	acc := a.byID[id]
 	if acc == nil {
-		acc = &account{changed: make(chan struct{}), asking: map[string]bool{}, held: map[string]held{}, debited: map[string]ledger.Meters{}}
+		acc = &account{changed: make(chan struct{}), asking: map[string]bool{}, holds: map[string]hold{}, flying: map[string]bool{}, held: map[string]held{}, debited: map[string]ledger.Meters{}}
 		a.byID[id] = acc
 	}
 	return acc
@@ -148,9 +150,9 @@ func (acc *account) current(ctx context.Context, s *Service, h *opened, term int
 	if record.Deleted {
 		return thresholdout.State{}, s.ledgerError(ledger.ErrDeleted)
 	}
-	state, err := h.readState(record.State)
+	state, holds, err := h.readBooks(record.State)
 	if err == nil && term != noTerm {
-		acc.state, acc.term = &state, term
+		acc.state, acc.holds, acc.term = &state, holds, term
 	}
 	return state, err
 }
@@ -337,6 +339,7 @@ type reservation struct {
 	questions int64
 	tokens    int64
 	most      int64 // tokens that it can take in all, for the grant
+	flying    []string
 }
 
 // held is what requests of a key have reserved of its grant.
@@ -373,6 +376,7 @@ func (r *reservation) end() {
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
 	r.add(-r.questions, -r.tokens, -r.most)
+	acc.land(r.flying)
 	acc.finished++
 	acc.leave(r.alone)
 }

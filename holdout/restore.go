@@ -385,6 +385,9 @@ func (u *unpacker) sameTables(v *Verification) error {
 			found[part] = "sha256:" + f.SHA256
 		}
 	}
+	if f, ok := u.seen[path.Join(holdoutsDir, v.Holdout, sourceFile)]; ok {
+		found[sourceFile] = "sha256:" + f.SHA256
+	}
 	if !maps.Equal(found, card.Parts) {
 		return fmt.Errorf("its tables in the backup have the fingerprints %v, the card says %v", found, card.Parts)
 	}

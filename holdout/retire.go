@@ -39,9 +39,12 @@ func (s *Service) Retire(ctx context.Context, p Principal, id string) (Card, err
 	if err := admins(p); err != nil {
 		return Card{}, err
 	}
-	record, _, err := s.find(ctx, id)
+	record, card, err := s.find(ctx, id)
 	if err != nil {
 		return Card{}, err
+	}
+	if card.Settings.Source != "" {
+		return Card{}, fail(Conflict, "the held-out rows of this holdout lie in its source, and this server does not hand them out. Its owner has them there; delete the holdout to drop that table")
 	}
 	if !record.Retired {
 		end, err := s.noUploads(ctx)

@@ -33,6 +33,8 @@ type Options struct {
 
 	Issuer *oidc.Issuer // whose tokens are taken beside keys; nil: nobody's
 
+	Sources map[string]Source // engines in which held-out tables can lie, by the names that uploads give
+
 	AnswerTime AnswerTime // when replies to questions leave; default: AnswerSoon
 
 	// AnyFileSystem opens a data directory on a file system that is known to lose what was made durable, or to keep no locks. Default: false, it is refused.
@@ -86,6 +88,8 @@ type Service struct {
 	turns     *turns.Queue // of requests
 
 	processors *turns.Queue // of passes over rows
+
+	sources map[string]*source
 
 	quarantine quarantine
 	deletions  deletions
@@ -146,6 +150,9 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	s.ending, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
+	}
+	if err := s.openSources(o.Sources); err != nil {
+		return nil, err
 	}
 	if err := s.checkDecodeMemory(); err != nil {
 		s.log.Warn(err.(*Error).Detail)
@@ -484,6 +491,9 @@ func budgetOf(h ledger.Holdout, card Card) Budget {
 	guarantee := session.Session{Guarantee: card.Guarantee}
 	b := guarantee.Budget(spent(h.Spent))
 	b.Closed, b.Retired = h.Closed, h.Retired
+	if card.Settings.Source != "" && !b.Closed && !b.Retired {
+		b.Held = unanswered(h)
+	}
 	return b
 }
 

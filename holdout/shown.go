@@ -217,6 +217,13 @@ func (s *Service) budgetFor(ctx context.Context, p Principal, id string, r right
 	if err != nil {
 		return b, err
 	}
+	if b.Held != nil { // to a key with a grant it is spent, by whom is not for it to know
+		b.Questions.Left = max(0, b.Questions.Left-b.Held.Questions)
+		if b.Tokens != nil {
+			b.Tokens = &Meter{Left: max(0, b.Tokens.Left-b.Held.Tokens), Of: b.Tokens.Of}
+		}
+		b.Held = nil
+	}
 	chain := levels(all, g.ID, by, nil)
 	narrowed := func(m Meter, name string) Meter {
 		own := chain.meter(name, by[g.Key], m.Left)

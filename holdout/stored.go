@@ -74,11 +74,8 @@ func readCards(text []byte) (c Card, early []Warning, err error) {
 
 // readState reads a stored state of the holdout's guarantee.
 func (h *opened) readState(text []byte) (thresholdout.State, error) {
-	state, err := h.guarantee.ReadState(text)
-	if err != nil {
-		return state, fmt.Errorf("holdout: state of %s: %w", h.id, unknownVersion(err))
-	}
-	return state, nil
+	state, _, err := h.readBooks(text)
+	return state, err
 }
 
 // unknownVersion says of a version of package thresholdout what is said of others.

@@ -54,6 +54,8 @@ type Settings struct {
 	Cells      string  `json:"cells,omitempty"`   // the declared cells, as rowfn/cells reads them
 	Capped     float64 `json:"capped,omitempty"`  // 0: a tenth
 	Sealed     float64 `json:"sealed,omitempty"`  // the share of the units that no question reads
+	// Source is the name of the engine in which the held-out rows lie; "": here.
+	Source string `json:"source,omitempty"`
 	// Succeeds is the id of a retired holdout that this one comes after.
 	Succeeds string `json:"succeeds,omitempty"`
 

@@ -218,7 +218,7 @@ func verifyTables(dir string, public json.RawMessage) error {
 		return fmt.Errorf("the card: %w", err)
 	}
 	h.guarantee = h.card.Guarantee
-	return errors.Join(h.open(dir), h.close(), verifyExports(dir))
+	return errors.Join(h.open(context.Background(), dir), h.close(), verifyExports(dir))
 }
 
 // verifyExports compares files that are handed out with their checksums.

@@ -7,6 +7,7 @@ import (
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
+	"github.com/holdoutd/holdoutd/queries/engine/remote"
 	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/session"
 )
@@ -87,13 +88,22 @@ func (h *opened) passWork(plans []*queries.Plan, answers int64, holdout bool) Wo
 	}
 	if holdout {
 		e := engine.EstimateBatch(batch, h.holdoutShape)
-		w = w.plus(Work{Steps: e.Total(h.holdoutShape.Rows), Pass: e.Memory})
+		w = w.plus(Work{Steps: e.Total(h.holdoutShape.Rows), Pass: saturated(e.Memory, h.blockMemory())})
 		if half := session.Halves(plans); len(half.Functions) > 0 {
 			e := engine.EstimateBatch(half, h.holdoutShape)
 			w = w.plus(Work{Steps: e.Total(h.holdoutShape.Rows/2 + 1), Pass: e.Memory})
 		}
 	}
 	return w
+}
+
+// blockMemory is what a block of rows takes that is read from a source: its text and its columns.
+func (h *opened) blockMemory() int64 {
+	if h.at == nil {
+		return 0
+	}
+	const cell = 32 // of a column's value and its bytes on the way
+	return min(remote.BlockRows, h.holdoutShape.Rows) * int64(len(h.schema.Fields)) * cell
 }
 
 // suggesting are the plans to which the training part suggests a promise when they are asked.

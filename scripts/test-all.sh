@@ -24,8 +24,9 @@ models=(python/tests/test_grid.py --noconftest -p no:cacheprovider)
 part models "HOLDOUTD_GRID=all PYTHONPATH=python/src $python -m pytest ${models[*]}" env HOLDOUTD_GRID=all PYTHONPATH=python/src "$python" -m pytest "${models[@]}"
 engines=$(scripts/engines.sh) || exit 1
 part engines "HOLDOUTD_ENGINES=\$(scripts/engines.sh) go test -tags engines ./queries/engine/remote" env HOLDOUTD_ENGINES="$engines" "${GO:-go}" test -count=1 -vet=off -timeout 60m -tags "$TAGS,engines" ./queries/engine/remote/...
+part sources "HOLDOUTD_PYTHON=$python HOLDOUTD_ENGINES=\$(scripts/engines.sh) go test -tags engines -run TestSource ./holdout ./cmd/holdoutd" env HOLDOUTD_ENGINES="$engines" HOLDOUTD_PYTHON="$python" "${GO:-go}" test -count=1 -vet=off -timeout 30m -tags "$TAGS,engines" -run TestSource ./holdout ./cmd/holdoutd
 part agents "scripts/tools-read.sh" scripts/tools-read.sh
-part faults "make test-faults" make test-faults
+part faults "HOLDOUTD_ENGINES=\$(scripts/engines.sh) make test-faults" env HOLDOUTD_ENGINES="$engines" make test-faults
 part fuzz "make fuzz; an input that fails is kept beside its target" make fuzz FUZZTIME="${FUZZTIME:-30s}"
 printf '%s\n' "$table"
 exit $failed

@@ -125,9 +125,18 @@ type Budget struct {
 	NextRound int64 `json:"next_round,omitempty" doc:"how many questions the next round has; what of them the request does not ask is lost"`
 	Lost      int64 `json:"lost,omitempty" doc:"questions of earlier rounds that nobody asked, and nobody can ask any more"`
 
+	Held *Held `json:"held,omitempty" doc:"what of that is kept for questions that were sent to the source of the held-out rows and are not answered: whoever asks one of them again goes on with it, and nobody else can spend it; to a key with a grant it is no more left"`
+
 	Closed bool `json:"closed,omitempty" doc:"true where a final report has taken what was left: nothing more is answered"`
 
 	Retired bool `json:"retired,omitempty" doc:"true where the holdout was retired"`
+}
+
+// Held is what is kept for questions that were sent to a source.
+type Held struct {
+	Asked     int64 `json:"asked" doc:"how many queries they are"`
+	Questions int64 `json:"questions"`
+	Tokens    int64 `json:"tokens"`
 }
 
 // Budget is what is left in a state.

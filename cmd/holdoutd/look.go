@@ -143,6 +143,9 @@ func printBudget(out io.Writer, b client.Budget) error {
 	if b.NextRound > 0 {
 		fmt.Fprintf(out, "the next round has %s questions; what of them a request does not ask is lost\n", thousands(b.NextRound))
 	}
+	if h := b.Held; h != nil {
+		fmt.Fprintf(out, "%s questions and %s tokens of these are held for queries that were sent to the source and not answered: ask those again\n", thousands(h.Questions), thousands(h.Tokens))
+	}
 	if b.Lost > 0 {
 		fmt.Fprintf(out, "%s questions of earlier rounds are lost\n", thousands(b.Lost))
 	}

@@ -51,7 +51,7 @@ Start with: holdoutd demo
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // there is one of our own
 	}
 	root.SetVersionTemplate("holdoutd {{.Version}}\n")
-	root.AddCommand(serveCommand(), demoCommand(), uploadCommand(), downloadCommand(), askCommand(), budgetCommand(), historyCommand(), reportCommand(), releaseCommand(), retireCommand(), holdoutsCommand(), gateCommand(),
+	root.AddCommand(serveCommand(), demoCommand(), uploadCommand(), downloadCommand(), askCommand(), budgetCommand(), historyCommand(), reportCommand(), releaseCommand(), retireCommand(), voidCommand(), holdoutsCommand(), gateCommand(),
 		verifyCommand(), backupCommand(), restoreCommand(), ledgerCommand(), keyCommand(), grantCommand(), benchCommand(), planCommand(), auditCommand(), experimentCommand(), certifyCommand(), completionCommand(), versionCommand())
 	strict(root)
 	wrapFlags(root)

@@ -39,6 +39,7 @@ type serveFlags struct {
 	metricsToken  string
 	traces        string // the collector's address
 	answerTime    string
+	sources       []string
 	limits        api.Limits
 	service       holdout.Limits
 	tls           tlsFlags
@@ -146,6 +147,7 @@ one exits at once.`,
 	f.add(cmd.Flags())
 	cmd.Flags().StringVar(&f.data, "data", "holdoutd-data", "data directory; made if it is not there")
 	cmd.Flags().StringVar(&f.ledger, "ledger", "", ledgerHelp)
+	cmd.Flags().StringArrayVar(&f.sources, "source", nil, sourceHelp)
 	f.oidc.add(cmd.Flags())
 	f.key.add(cmd.Flags())
 	return cmd
@@ -309,8 +311,12 @@ func (f *serveFlags) open(ctx context.Context, logger *slog.Logger, issuer *oidc
 	if err != nil {
 		return nil, err
 	}
+	sources, err := readSources(f.sources)
+	if err != nil {
+		return nil, err
+	}
 	service, err := holdout.Open(ctx, holdout.Options{
-		Dir: f.data, Ledger: address, Issuer: issuer, Key: key, AllowNaive: f.allowNaive, AnswerTime: holdout.AnswerTime(f.answerTime), AcceptLostLedger: f.acceptLost, AnyFileSystem: f.anyFileSystem, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.service, Version: version(),
+		Dir: f.data, Ledger: address, Sources: sources, Issuer: issuer, Key: key, AllowNaive: f.allowNaive, AnswerTime: holdout.AnswerTime(f.answerTime), AcceptLostLedger: f.acceptLost, AnyFileSystem: f.anyFileSystem, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.service, Version: version(),
 	})
 	var path *os.PathError
 	var ours *holdout.Error

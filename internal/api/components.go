@@ -36,6 +36,7 @@ var components = map[string]string{
 	"Measure":       "in what the numbers of an answer are measured",
 	"Message":       "a message of JSON-RPC 2.0, as the Model Context Protocol has it",
 	"Meter":         "one count of a budget: left of what there was",
+	"Held":          "what is kept for questions that were sent to a source and are not answered",
 	"MethodPlan":    "what one method promises",
 	"NewGrant":      "what a grant is made of",
 	"NewKey":        "what a key is made with",

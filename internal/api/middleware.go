@@ -44,6 +44,7 @@ var noTiming = map[string]bool{
 	"/v1/holdouts/:id/queries/batch":  true,
 	"/v1/holdouts/:id/report":         true,
 	"/v1/holdouts/:id/retire":         true, // it waits for those that look
+	"/v1/holdouts/:id/held":           true, // so does it
 	"/v1/holdouts/:id/answers/events": true,
 }
 

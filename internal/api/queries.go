@@ -84,6 +84,13 @@ func (a *API) registerQueries() {
 		b, err := a.service.Budget(ctx, caller(ctx), in.ID)
 		return &budgetReply{b}, err
 	})
+	typed(a, huma.Operation{
+		OperationID: "void-held", Method: http.MethodDelete, Path: base + "/held", Tags: []string{"queries"}, Security: needsKey, Middlewares: huma.Middlewares{a.inTime, a.mustBeAdmin},
+		Summary: "Void what is held", Description: "Of a holdout whose rows lie in a source: debits what is held for questions that were sent and are not answered, and ends their holds. Asked again, they cost anew. Do it when nobody will ask them again. Where nothing is held it does nothing. The reply is the budget. Admin only.",
+	}, func(ctx context.Context, in *holdoutPath) (*budgetReply, error) {
+		b, err := a.service.VoidHeld(ctx, caller(ctx), in.ID)
+		return &budgetReply{b}, err
+	})
 }
 
 func (a *API) ask(ctx context.Context, in *queryRequest) (*writtenReply, error) {

@@ -56,6 +56,7 @@ var samples = map[string]sample{
 	"cells":        {example: `{"member":[true,false],"region":["north","south"],"age":[18,40,65]}`, absent: "none"},
 	"overlap":      {example: "accepted", value: "refuse"},
 	"succeeds":     {example: "ho_0f8fad5b-d9cb-469f-a165-70867728950e", absent: "none"},
+	"source":       {example: "warehouse", absent: "none: the server keeps them"},
 	"bounds":       {example: "published"},
 }
 

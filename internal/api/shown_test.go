@@ -89,6 +89,7 @@ func requestsOf(t *testing.T, s *server, card, grant, key string) (all []attempt
 		"DELETE /v1/session":                {""},
 		"DELETE /v1/holdouts/:id":           {""},
 		"POST /v1/holdouts/:id/retire":      {""},
+		"DELETE /v1/holdouts/:id/held":      {""},
 		"POST /v1/holdouts/:id/releases":    {`{"epsilon":1,"columns":[{"name":"x","low":0,"high":1}]}`},
 		"DELETE /v1/grants/:id":             {""},
 		"DELETE /v1/keys/:id":               {""},

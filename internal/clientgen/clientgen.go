@@ -19,7 +19,7 @@ import (
 var types = []struct{ component, name string }{
 	{"Settings", "Settings"},
 	{"Card", "Card"}, {"Counts", "Counts"}, {"Column", "Column"}, {"TextShape", "Dictionary"}, {"Skipped", "Skipped"}, {"Warning", "Warning"}, {"Overlap", "Overlap"},
-	{"Guarantee", "Guarantee"}, {"Budget", "Budget"}, {"Meter", "Meter"}, {"Holdouts", "holdoutList"},
+	{"Guarantee", "Guarantee"}, {"Budget", "Budget"}, {"Meter", "Meter"}, {"Held", "Held"}, {"Holdouts", "holdoutList"},
 	{"AskReply", "Reply"}, {"Answer", "Answer"}, {"AnswerItem", "AnswerItem"}, {"Interval", "Interval"}, {"AnswerPart", "Part"}, {"Cost", "Cost"},
 	{"LedgerPlace", "LedgerPlace"}, {"BatchReply", "BatchReply"}, {"BatchItem", "Item"}, {"AnswerPage", "answerPage"},
 	{"PastAnswer", "PastAnswer"}, {"Asker", "Asker"}, {"Measure", "Measure"}, {"Reference", "Reference"}, {"ReferenceItem", "ReferenceItem"}, {"Explanation", "Explanation"}, {"Promised", "Promised"}, {"Foreseen", "Foreseen"}, {"ForeseenOutcome", "ForeseenOutcome"}, {"Watched", "Watched"},

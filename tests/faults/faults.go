@@ -179,6 +179,26 @@ func since(all, before []Fault, changed []string) (some []Fault) {
 	return some
 }
 
+const (
+	// enginesTag is the build tag of tests that start an SQL engine.
+	enginesTag = "engines"
+	// enginesVariable names the folder of the engines, or says that there are noEngines.
+	enginesVariable = "HOLDOUTD_ENGINES"
+	noEngines       = "none"
+)
+
+// withoutEngines leaves the faults out whose tests start an SQL engine, and says their names.
+func withoutEngines(all []Fault) (some []Fault, without []string) {
+	for _, f := range all {
+		if f.Tags == enginesTag {
+			without = append(without, f.Area+"/"+f.Name)
+		} else {
+			some = append(some, f)
+		}
+	}
+	return some, without
+}
+
 // share picks the faults that `k/n` means: every n-th, from the k-th, 0 <= k < n. The empty text means all.
 func share(all []Fault, text string) ([]Fault, error) {
 	if text == "" {

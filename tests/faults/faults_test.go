@@ -130,6 +130,7 @@ func pageOf(all []Fault) []byte {
 
 A test that passes says little until it has been seen to fail. Each line below is a fault that ` + "`make test-faults`" + ` plants in a copy of the
 code: the named test must then fail. The tables are in [tests/faults](../tests/faults/README.md); this page is made from them.
+A test "with an engine" starts a ClickHouse, so ` + "`make test-all`" + ` plants its fault and ` + "`make test-faults`" + ` says that it does not.
 `)
 	area := ""
 	for _, f := range all {
@@ -137,7 +138,11 @@ code: the named test must then fail. The tables are in [tests/faults](../tests/f
 			area = f.Area
 			fmt.Fprintf(&b, "\n## %s\n\n| fault | what is broken by it | where | test that notices |\n|---|---|---|---|\n", area)
 		}
-		fmt.Fprintf(&b, "| %s | %s | `%s` | `%s` in `%s` |\n", f.Name, cell(f.What), f.File, f.Test, strings.TrimPrefix(f.Package, "./"))
+		engine := ""
+		if f.Tags == enginesTag {
+			engine = ", with an engine"
+		}
+		fmt.Fprintf(&b, "| %s | %s | `%s` | `%s` in `%s`%s |\n", f.Name, cell(f.What), f.File, f.Test, strings.TrimPrefix(f.Package, "./"), engine)
 	}
 	return b.Bytes()
 }
@@ -212,6 +217,15 @@ func TestPlant(t *testing.T) {
 		if _, err := f.Plant(text); err == nil {
 			t.Errorf("%q: planted", text)
 		}
+	}
+}
+
+// TestWithoutEngines: where there is no engine, the faults of its tests are left out, by name, and no others.
+func TestWithoutEngines(t *testing.T) {
+	a, b, c := Fault{Area: "x", Name: "a"}, Fault{Area: "x", Name: "b", Tags: "engines"}, Fault{Area: "x", Name: "c", Tags: "python"}
+	some, without := withoutEngines([]Fault{a, b, c})
+	if len(some) != 2 || some[0] != a || some[1] != c || len(without) != 1 || without[0] != "x/b" {
+		t.Errorf("%+v, without %v", some, without)
 	}
 }
 

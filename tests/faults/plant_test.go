@@ -51,8 +51,11 @@ func TestPlanted(t *testing.T) {
 	if os.Getenv("HOLDOUTD_PYTHON") == "" && slices.ContainsFunc(all, func(f Fault) bool { return f.Tags == "python" }) {
 		t.Fatal("HOLDOUTD_PYTHON is not set, without which tests with the tag python notice nothing: run `make test-faults`, or set it to the output of scripts/python.sh")
 	}
-	places := make(chan struct{}, atOnce)
 	said := &report{areas: map[string]*area{}}
+	if os.Getenv(enginesVariable) == noEngines {
+		all, said.without = withoutEngines(all)
+	}
+	places := make(chan struct{}, atOnce)
 	t.Cleanup(func() { t.Log(said) })
 	binaries := map[string]*binary{}
 	key := func(f Fault) string { return f.Package + " " + f.Tags }
@@ -71,6 +74,9 @@ func TestPlanted(t *testing.T) {
 			t.Parallel()
 			shared := binaries[key(f)]
 			defer shared.done()
+			if f.Tags == enginesTag && os.Getenv(enginesVariable) == "" {
+				t.Fatalf("%s is not set, without which tests with the tag %s notice nothing: set it to the output of scripts/engines.sh clickhouse18, or to %s to leave these faults out", enginesVariable, enginesTag, noEngines)
+			}
 			places <- struct{}{}
 			defer func() { <-places }()
 			begin := time.Now()
@@ -117,8 +123,9 @@ func at(t *testing.T, top, commit string) (before []Fault, changed []string) {
 // report is what became of the faults of each area.
 type report struct {
 	sync.Mutex
-	areas  map[string]*area
-	missed []string
+	areas   map[string]*area
+	missed  []string
+	without []string // names of faults that were left out, as there are no engines
 }
 
 type area struct {
@@ -159,6 +166,9 @@ func (r *report) String() string {
 	line("all", all)
 	for _, name := range r.missed {
 		fmt.Fprintf(&b, "not noticed: go test -tags faults ./tests/faults -run 'TestPlanted/%s$'\n", name)
+	}
+	if len(r.without) > 0 {
+		fmt.Fprintf(&b, "not planted, as %s is %s; make test-all plants them: %s\n", enginesVariable, noEngines, strings.Join(r.without, " "))
 	}
 	return b.String()
 }

@@ -24,7 +24,10 @@ type ClickHouse struct {
 	dialect  sql.Dialect
 }
 
-var _ Reader = (*ClickHouse)(nil)
+var (
+	_ Reader = (*ClickHouse)(nil)
+	_ Loader = (*ClickHouse)(nil)
+)
 
 // NewClickHouse is the server at an address such as https://user:password@host:8443/database. It asks nothing yet; see [ClickHouse.CheckProfile].
 func NewClickHouse(text string, o Options) (*ClickHouse, error) {
@@ -136,6 +139,7 @@ var codeOf = regexp.MustCompile(`Code: (\d+)`)
 var kinds = map[string]Kind{
 	"158": Limit, "159": Limit, "160": Limit, "241": Limit, "307": Limit, "396": Limit, // too many rows, timeout, too slow, memory, bytes, result rows
 	"164": Denied, "192": Denied, "193": Denied, "194": Denied, "195": Denied, "291": Denied, "497": Denied, "516": Denied,
+	"60": Changed, "81": Changed, // no such table or database
 	"202": Unreachable, "209": Unreachable, "210": Unreachable, "279": Unreachable, // too many queries, sockets, network, all connections tried
 }
 
@@ -254,9 +258,18 @@ func (c *ClickHouse) Create(ctx context.Context, t *sql.Table, engine string) er
 	return c.change(ctx, "CREATE TABLE "+t.From+" ("+strings.Join(columnTypes(t), ",")+") ENGINE = "+engine, nil)
 }
 
-// Drop removes a table that is there.
+// Make implements [Loader] for a table on one server.
+func (c *ClickHouse) Make(ctx context.Context, t *sql.Table) error {
+	order := t.Row
+	if t.Unit != "" {
+		order = "(" + t.Unit + "," + t.Row + ")"
+	}
+	return c.Create(ctx, t, "MergeTree() ORDER BY "+order)
+}
+
+// Drop removes a table, or does nothing where it is not there.
 func (c *ClickHouse) Drop(ctx context.Context, t *sql.Table) error {
-	return c.change(ctx, "DROP TABLE "+t.From, nil)
+	return c.change(ctx, "DROP TABLE IF EXISTS "+t.From, nil)
 }
 
 // Insert adds rows to a table of a layout. It is sent once: rows of a request that broke off may be there or not, and the table has to be made anew.

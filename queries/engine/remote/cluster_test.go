@@ -87,7 +87,7 @@ func TestCluster(t *testing.T) {
 	}
 	if missing := s.of; true {
 		missing.Table.From = "no_such_table"
-		if _, err := over(t, reader, missing).Sums(t.Context(), ofX, 0, s.Units()); !errors.Is(err, &Error{Kind: Failed}) || strings.Contains(err.Error(), "no_such") {
+		if _, err := over(t, reader, missing).Sums(t.Context(), ofX, 0, s.Units()); !errors.Is(err, &Error{Kind: Changed}) || strings.Contains(err.Error(), "no_such") {
 			t.Errorf("a table that is not there: %v", err)
 		}
 	}

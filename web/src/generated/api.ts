@@ -40,6 +40,8 @@ export interface Settings {
   sealed?: number;
   /** the scale of the noise, in units of a row function's [0,1]. Of auto, gaussian, thresholdout */
   sigma?: number;
+  /** the name of a database of the server's operator, such as a ClickHouse: the held-out rows are put there, and questions are computed there, with the same answers. The server keeps the other rows */
+  source?: string;
   /** hash: a random split by a secret key; time:COLUMN: the training part is earlier; given: you upload the parts training and holdout and, if you like, check; default: hash */
   split?: string;
   /** a column whose values both parts get in proportion; its counts become public */
@@ -246,6 +248,8 @@ export interface Budget {
   tokens: Meter | null;
   /** true where a final report has taken what was left: nothing more is answered */
   closed?: boolean;
+  /** what of that is kept for questions that were sent to the source of the held-out rows and are not answered: whoever asks one of them again goes on with it, and nobody else can spend it; to a key with a grant it is no more left */
+  held?: Held;
   /** questions of earlier rounds that nobody asked, and nobody can ask any more */
   lost?: number;
   /** how many questions the next round has; what of them the request does not ask is lost */
@@ -259,6 +263,14 @@ export interface Budget {
 export interface Meter {
   left: number;
   of: number;
+}
+
+/** what is kept for questions that were sent to a source and are not answered */
+export interface Held {
+  /** how many queries they are */
+  asked: number;
+  questions: number;
+  tokens: number;
 }
 
 /** a list of cards */

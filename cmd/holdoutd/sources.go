@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/holdoutd/holdoutd/holdout"
+)
+
+const sourceHelp = "database for held-out rows, as NAME=clickhouse://READER@HOST:8123/DATABASE?loader=USER; tls=true for https; may be given several times. Passwords are in the variables HOLDOUTD_SOURCE_NAME_PASSWORD and HOLDOUTD_SOURCE_NAME_LOADER_PASSWORD, or in the files that these variables with _FILE name"
+
+// readSources reads the sources of --source, with their passwords. No error has a password in it.
+func readSources(flags []string) (map[string]holdout.Source, error) {
+	all := map[string]holdout.Source{}
+	for _, flag := range flags {
+		name, address, ok := strings.Cut(flag, "=")
+		if !ok {
+			return nil, misuse("--source must be NAME=clickhouse://READER@HOST:8123/DATABASE?loader=USER")
+		}
+		if _, twice := all[name]; twice {
+			return nil, misuse("--source names %s twice", name)
+		}
+		for other := range all {
+			if passwordVariable(other, "") == passwordVariable(name, "") {
+				return nil, misuse("--source names two sources whose passwords would be in the variable %s; call one of them otherwise", passwordVariable(name, ""))
+			}
+		}
+		source, err := readSource(name, address)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = source
+	}
+	return all, nil
+}
+
+func readSource(name, address string) (of holdout.Source, err error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "clickhouse" || u.Host == "" || u.User.Username() == "" || u.Fragment != "" {
+		return of, misuse("--source %s: the address must be clickhouse://READER@HOST:8123/DATABASE?loader=USER", name)
+	}
+	if _, given := u.User.Password(); given {
+		return of, misuse("--source %s: a password in the address is seen by everyone on this machine; put it into %s or into a file that %s_FILE names", name, passwordVariable(name, ""), passwordVariable(name, ""))
+	}
+	scheme, loader := "http", ""
+	for member, values := range u.Query() {
+		switch {
+		case member == "loader" && len(values) == 1 && values[0] != "":
+			loader = values[0]
+		case member == "tls" && len(values) == 1 && values[0] == "true":
+			scheme = "https"
+		case member == "tls" && len(values) == 1 && values[0] == "false":
+		default:
+			return of, misuse("--source %s: the address takes loader=USER and tls=true, each once, and not %s", name, member)
+		}
+	}
+	if loader == "" {
+		return of, misuse("--source %s: name the user that makes tables, as ?loader=USER; the other one reads, and nothing else", name)
+	}
+	of.Address = (&url.URL{Scheme: scheme, Host: u.Host, Path: u.Path}).String()
+	of.Reader.User, of.Loader.User = u.User.Username(), loader
+	if of.Reader.Password, err = password(passwordVariable(name, "")); err != nil {
+		return of, err
+	}
+	of.Loader.Password, err = password(passwordVariable(name, "LOADER_"))
+	return of, err
+}
+
+func passwordVariable(name, whose string) string {
+	return "HOLDOUTD_SOURCE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_" + whose + "PASSWORD"
+}
+
+// password is that of a variable, or of the file that the variable with _FILE names; none where neither is set.
+func password(variable string) (string, error) {
+	text, here := os.LookupEnv(variable)
+	file, there := os.LookupEnv(variable + "_FILE")
+	switch {
+	case here && there:
+		return "", misuse("%s and %s_FILE are both set; set one", variable, variable)
+	case !there:
+		return text, nil
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("%s_FILE: %w", variable, err)
+	}
+	return strings.TrimRight(string(content), "\r\n"), nil
+}

@@ -1,0 +1,440 @@
+//go:build engines
+
+package holdout
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dataset/ingest/ingesttest"
+	"github.com/holdoutd/holdoutd/internal/seed"
+	"github.com/holdoutd/holdoutd/queries/engine/remote/enginetest"
+)
+
+// wire stands between the service and a real ClickHouse. break says of a statement whether the engine's answer to it is lost.
+type wire struct {
+	*httptest.Server
+	mu     sync.Mutex
+	breaks func(statement string) bool
+	away   bool // nothing arrives
+	sums   int  // statements that are about a holdout's rows
+}
+
+func newWire(t *testing.T, engine string) *wire {
+	t.Helper()
+	to, err := url.Parse(engine)
+	must(t, err)
+	w := &wire{}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: to.Scheme, Host: to.Host})
+	w.Server = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		statement := r.URL.Query().Get("query")
+		if statement == "" {
+			statement = string(body)
+		}
+		w.mu.Lock()
+		lost, away := w.breaks != nil && w.breaks(statement), w.away
+		if !away && aboutRows(statement) {
+			w.sums++
+		}
+		w.mu.Unlock()
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if away {
+			panic(http.ErrAbortHandler)
+		}
+		if lost { // the engine does what it is asked, and nobody hears of it
+			proxy.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		}
+		proxy.ServeHTTP(out, r)
+	}))
+	t.Cleanup(w.Close)
+	return w
+}
+
+func (w *wire) breaking(breaks func(statement string) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.breaks, w.away, w.sums = breaks, false, 0
+}
+
+// leave lets nothing arrive until breaking is called.
+func (w *wire) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.away, w.sums = true, 0
+}
+
+func (w *wire) asked() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sums
+}
+
+// aboutRows reports whether a statement asks about the rows of a holdout.
+func aboutRows(statement string) bool {
+	return strings.HasPrefix(statement, "SELECT") && strings.Contains(statement, "holdoutd_") && !strings.Contains(statement, "_probe")
+}
+
+// through is a source behind a wire.
+func (w *wire) through() map[string]Source {
+	return map[string]Source{"warehouse": {Address: w.URL + "/default", Reader: Login{"reader", "reader"}, Loader: Login{"loader", "loader"}}}
+}
+
+// openWith opens a service whose secrets are the same each time.
+func openWith(t *testing.T, dir string, sources map[string]Source, change ...func(*Options)) *Service {
+	t.Helper()
+	before := rand.Reader
+	seed.Secrets()
+	t.Cleanup(func() { rand.Reader = before })
+	o := Options{Dir: dir, AnyFileSystem: true, AllowNaive: true, Decoder: ingesttest.Decoder(t), Version: "test", Sources: sources}
+	for _, f := range change {
+		f(&o)
+	}
+	s, err := Open(t.Context(), o)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// engineText is what ClickHouse answers to its loader.
+func engineText(t *testing.T, address, statement string) string {
+	t.Helper()
+	response, err := http.Post(address, "text/plain", strings.NewReader(statement))
+	must(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if must(t, err); response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", statement, text)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// tables are those of holdouts in the engine, without probes.
+func tablesIn(t *testing.T, loader string) []string {
+	t.Helper()
+	return strings.Fields(engineText(t, loader, "SELECT name FROM system.tables WHERE name LIKE 'holdoutd%' AND name NOT LIKE '%probe' FORMAT TabSeparated"))
+}
+
+// said is what an answer says of the rows: all but who it is of, and its place in the chain.
+func said(t *testing.T, body json.RawMessage) string {
+	t.Helper()
+	var members map[string]json.RawMessage
+	must(t, json.Unmarshal(body, &members))
+	for _, name := range []string{"id", "holdout", "ledger"} {
+		delete(members, name)
+	}
+	text, err := json.Marshal(members)
+	must(t, err)
+	return string(text)
+}
+
+// sourced are holdouts of all mechanisms, and what is asked of them.
+var sourced = []struct {
+	name    string
+	set     Settings
+	queries []string
+}{
+	{"gaussian", Settings{Mechanism: "gaussian", Questions: 100}, nil},
+	{"rounds", Settings{Mechanism: "gaussian", Questions: 60, Rounds: 30}, nil},
+	{"guess_and_check", Settings{Mechanism: "guess_and_check", Questions: 100, Tokens: 60}, nil},
+	{"units", Settings{Mechanism: "guess_and_check", Questions: 100, Tokens: 60, Unit: "chart"}, []string{`{"type":"mean","of":"x","range":[0,1],"weight":"row"}`}},
+	{"check part", Settings{Mechanism: "guess_and_check", Questions: 100, Tokens: 60, Label: "late"}, nil},
+	{"thresholdout", Settings{Mechanism: "thresholdout", Questions: 60, Tokens: 40}, nil},
+	{"split", Settings{Mechanism: "split", Questions: 60}, nil},
+	{"naive", Settings{Mechanism: "naive", Questions: 100}, nil},
+	{"cells", Settings{Mechanism: "cells", Cells: `{"late":[true,false],"x":[0.25,0.5]}`}, []string{`{"type":"fraction","of":"late"}`, `{"type":"fraction","of":"late && x >= 0.25"}`}},
+	{"ladder", Settings{Mechanism: "ladder"}, []string{`{"type":"loss","loss":"zero_one","label":"late","prediction":"x < 0.4"}`, `{"type":"loss","loss":"zero_one","label":"late","prediction":"x < 0.21"}`}},
+}
+
+var sourcedQueries = []string{
+	`{"type":"mean","of":"x","range":[0,1]}`,
+	`{"type":"mean","of":"score","range":[0,100],"where":"late"}`,
+	`{"type":"fraction","of":"clinic == 'clinic 3' && !late"}`,
+	`{"type":"mean","of":"log(x + 1.0)","range":[0,1]}`, // its rows are read in blocks
+	`{"type":"variance","of":"x","range":[0,1]}`,
+	`{"type":"quantile","of":"score","p":0.5,"range":[0,100]}`,
+	`{"type":"fraction","of":"seen.getFullYear() > 1970"}`,
+}
+
+// TestSourceAnswersAsHere: under every mechanism a holdout in ClickHouse gives the answers, byte for byte, that one of the same table and secrets gives here.
+func TestSourceAnswersAsHere(t *testing.T) {
+	cluster := enginetest.ClickHouse18(t)
+	w := newWire(t, cluster.Address(0, "loader"))
+	for _, of := range sourced {
+		t.Run(of.name, func(t *testing.T) {
+			set, table := of.set, visits(t, 2000, 3)
+			set.Holdout = 0.5
+			asked := of.queries
+			if of.queries == nil || of.name == "units" {
+				asked = slices.Concat(sourcedQueries, of.queries)
+			}
+			here := openWith(t, t.TempDir(), nil)
+			one := create(t, here, set, table)
+			there := openWith(t, t.TempDir(), w.through())
+			set.Source = "warehouse"
+			two := create(t, there, set, table)
+			w.breaking(nil)
+			answers := 0 // a refusal must be the same
+			for _, query := range asked {
+				want, wrong := here.Ask(t.Context(), analyst, one.ID, []byte(query), "")
+				got, err := there.Ask(t.Context(), analyst, two.ID, []byte(query), "")
+				if wrong != nil || err != nil {
+					if KindOf(wrong) != KindOf(err) || wrong == nil || err == nil {
+						t.Errorf("%s: %v here, %v there", query, wrong, err)
+					}
+					t.Logf("%s: %v", query, err)
+					continue
+				}
+				answers++
+				if a, b := said(t, want.Body), said(t, got.Body); a != b {
+					t.Errorf("%s:\nhere  %s\nthere %s", query, a, b)
+				}
+			}
+			if answers < 2 || w.asked() < answers {
+				t.Errorf("%d of %d queries were answered, by %d statements", answers, len(asked), w.asked())
+			}
+			first, err := here.contents(here.path(holdoutsDir, one.ID, trainingDir))
+			must(t, err)
+			second, err := there.contents(there.path(holdoutsDir, two.ID, trainingDir))
+			must(t, err)
+			if first != second {
+				t.Error("the training parts differ")
+			}
+			if left, err := os.ReadDir(there.path(holdoutsDir, two.ID)); err != nil || slices.ContainsFunc(left, func(e os.DirEntry) bool { return e.Name() == holdoutDir }) {
+				t.Errorf("held-out rows lie here: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// heldOf is what the ledger holds of a holdout, and its state.
+func heldOf(t *testing.T, s *Service, id string) (holds map[string]hold, spent int64) {
+	t.Helper()
+	record, err := s.ledger.Holdout(t.Context(), id)
+	must(t, err)
+	card := s.readCard(record)
+	state, holds, err := (&opened{id: id, guarantee: card.Guarantee}).readBooks(record.State)
+	must(t, err)
+	return holds, state.Questions
+}
+
+// TestSourceIsLost: an answer of the engine's that is lost costs a question once, whenever it comes; nobody else can spend what is held for it; and the
+// answer is the one that the first would have been. A source that cannot be reached costs nothing.
+func TestSourceIsLost(t *testing.T) {
+	cluster := enginetest.ClickHouse18(t)
+	w := newWire(t, cluster.Address(0, "loader"))
+	for _, set := range []Settings{{Mechanism: "gaussian", Questions: 3}, {Mechanism: "guess_and_check", Questions: 3, Tokens: 3}, {Mechanism: "split", Questions: 3}} {
+		t.Run(set.Mechanism, func(t *testing.T) {
+			w.breaking(nil)
+			set.Holdout = 0.5
+			table := visits(t, 2000, 4)
+			here := openWith(t, t.TempDir(), nil)
+			want := said(t, ask(t, here, create(t, here, set, table).ID, mean(0)).Body)
+			dir := t.TempDir()
+			s := openWith(t, dir, w.through())
+			set.Source = "warehouse"
+			id := create(t, s, set, table).ID
+			_, release, err := s.take(t.Context(), id) // checked, and on the shelf
+			must(t, err)
+			release()
+
+			w.leave()
+			_, err = s.Ask(t.Context(), analyst, id, []byte(mean(7)), "")
+			wantKind(t, "a source that does not answer", err, Unavailable)
+			if holds, spent := heldOf(t, s, id); len(holds) != 0 || spent != 0 || w.asked() != 0 {
+				t.Errorf("a source that cannot be reached: %v held, %d spent, %d statements about rows", holds, spent, w.asked())
+			}
+
+			w.breaking(aboutRows)
+			for range 2 {
+				_, err = s.Ask(t.Context(), analyst, id, []byte(mean(0)), "")
+				if wantKind(t, "an answer of the engine's that is lost", err, Unavailable); !strings.Contains(err.Error(), "warehouse") {
+					t.Errorf("it says %v", err)
+				}
+				if holds, spent := heldOf(t, s, id); len(holds) != 1 || spent != 0 || w.asked() == 0 {
+					t.Errorf("lost: %v held, %d spent, %d statements", holds, spent, w.asked())
+				}
+			}
+			// Its question is nobody else's, now and after a restart.
+			w.breaking(nil)
+			for _, when := range []string{"before", "after"} {
+				_, err := s.AskBatch(t.Context(), analyst, id, batchOf(mean(1), mean(2), mean(3)), false, "")
+				wantKind(t, when+" a restart, three questions while one of three is held", err, BudgetExhausted)
+				if err != nil && !strings.Contains(err.Error(), "kept for questions") {
+					t.Errorf("the refusal says %v", err)
+				}
+				if when == "before" {
+					must(t, s.Close())
+					s = openWith(t, dir, w.through())
+				}
+			}
+			if got := said(t, ask(t, s, id, mean(0)).Body); got != want {
+				t.Errorf("asked again:\n%s, want\n%s", got, want)
+			}
+			if holds, spent := heldOf(t, s, id); len(holds) != 0 || spent != 1 {
+				t.Errorf("answered: %v held, %d spent", holds, spent)
+			}
+			ask(t, s, id, mean(1))
+			ask(t, s, id, mean(2))
+			_, err = s.Ask(t.Context(), analyst, id, []byte(mean(3)), "")
+			wantKind(t, "a fourth question of three", err, BudgetExhausted)
+		})
+	}
+}
+
+// TestSourceIsChanged: a row more, a row with another value and a lost table are each noticed, and nothing is answered of them; as it was before, the holdout answers on.
+func TestSourceIsChanged(t *testing.T) {
+	cluster := enginetest.ClickHouse18(t)
+	loader := cluster.Address(0, "loader")
+	w := newWire(t, loader)
+	dir := t.TempDir()
+	s := openWith(t, dir, w.through())
+	id := create(t, s, Settings{Mechanism: "gaussian", Questions: 50, Holdout: 0.5, Source: "warehouse"}, visits(t, 2000, 5)).ID
+	first := ask(t, s, id, mean(0))
+	all := tablesIn(t, loader)
+	if len(all) != 1 {
+		t.Fatalf("tables of one holdout: %v", all)
+	}
+	table := all[0]
+	engineText(t, loader, "CREATE TABLE spare ENGINE = MergeTree() ORDER BY row_number AS SELECT * FROM "+table)
+	restore := func() {
+		engineText(t, loader, "DROP TABLE IF EXISTS "+table)
+		engineText(t, loader, "CREATE TABLE "+table+" ENGINE = MergeTree() ORDER BY row_number AS SELECT * FROM spare")
+	}
+	question := 0
+	for what, change := range map[string]struct {
+		statements []string
+		reopen     bool
+	}{
+		"a row more":    {statements: []string{"INSERT INTO " + table + " SELECT * FROM spare LIMIT 1"}},
+		"a lost table":  {statements: []string{"DROP TABLE " + table}},
+		"another value": {[]string{"DROP TABLE " + table, "CREATE TABLE " + table + " ENGINE = MergeTree() ORDER BY row_number AS SELECT * REPLACE(c1 + (row_number = 7) AS c1) FROM spare"}, true},
+	} {
+		outer := t
+		t.Run(what, func(t *testing.T) {
+			for _, statement := range change.statements {
+				if strings.Contains(statement, "REPLACE") { // 18.16 has no REPLACE
+					columns := strings.Fields(engineText(t, loader, "SELECT name FROM system.columns WHERE table = 'spare' FORMAT TabSeparated"))
+					for i, c := range columns {
+						if c == "c1" {
+							columns[i] = "c1 + (row_number = 7) AS c1"
+						}
+					}
+					statement = "CREATE TABLE " + table + " ENGINE = MergeTree() ORDER BY row_number AS SELECT " + strings.Join(columns, ",") + " FROM spare"
+				}
+				engineText(t, loader, statement)
+			}
+			if change.reopen {
+				must(t, s.Close())
+				s = openWith(outer, dir, w.through())
+			}
+			question++
+			_, before := heldOf(t, s, id)
+			_, err := s.Ask(t.Context(), analyst, id, []byte(mean(question)), "")
+			wantKind(t, "a question", err, Damaged)
+			if holds, after := heldOf(t, s, id); len(holds) != 0 || after > before+1 {
+				t.Errorf("%v held, %d spent after %d", holds, after, before)
+			}
+			if card, err := s.Card(t.Context(), analyst, id); err != nil || card.State != StateDamaged {
+				t.Errorf("the card: %q, %v", card.State, err)
+			}
+			if again := ask(t, s, id, mean(0)); !again.Replayed || !bytes.Equal(again.Body, first.Body) {
+				t.Errorf("a recorded answer: %+v", again)
+			}
+			restore()
+			question++
+			ask(t, s, id, mean(question))
+		})
+	}
+}
+
+// TestSourceIsTidy: the table of a holdout in a source goes with it: when it is deleted, when its draft is created again, when its upload fails and when a
+// deletion found the source away. A source that nobody named is refused, and so is what a source cannot give.
+func TestSourceIsTidy(t *testing.T) {
+	cluster := enginetest.ClickHouse18(t)
+	loader := cluster.Address(0, "loader")
+	w := newWire(t, loader)
+	dir, table := t.TempDir(), visits(t, 2000, 6)
+	s := openWith(t, dir, w.through())
+	set := Settings{Name: "visits", Mechanism: "gaussian", Questions: 5, Holdout: 0.5, Source: "warehouse"}
+	upload := func(set Settings, table *dataset.Table) (Card, error) {
+		card, _, err := s.Create(t.Context(), admin, set, SingleUpload(bytes.NewReader(parquet(t, table))), "")
+		return card, err
+	}
+	wrong := set
+	wrong.Source = "elsewhere"
+	_, err := upload(wrong, table)
+	wantKind(t, "an unknown source", err, Invalid)
+	wrong = set
+	wrong.Features, wrong.Label = "public", "late"
+	_, err = upload(wrong, table)
+	wantKind(t, "public features in a source", err, Invalid)
+	w.breaking(func(statement string) bool {
+		return strings.HasPrefix(statement, "INSERT") && !strings.Contains(statement, "_probe")
+	})
+	_, err = upload(set, table)
+	if wantKind(t, "an upload whose rows do not arrive", err, Unavailable); len(tablesIn(t, loader)) != 0 {
+		t.Errorf("a failed upload left %v", tablesIn(t, loader))
+	}
+	w.breaking(nil)
+	if _, err := s.DryRun(t.Context(), admin, set, SingleUpload(bytes.NewReader(parquet(t, table)))); err != nil || len(tablesIn(t, loader)) != 0 {
+		t.Errorf("a dry run: %v, %v", err, tablesIn(t, loader))
+	}
+	draft := create(t, s, set, table)
+	before := tablesIn(t, loader)
+	set.Questions = 6
+	card := create(t, s, set, table)
+	if now := tablesIn(t, loader); len(before) != 1 || len(now) != 1 || now[0] == before[0] || card.Replaces != draft.ID {
+		t.Errorf("created again in place of %s (%s): %v, then %v", draft.ID, card.Replaces, before, now)
+	}
+	ask(t, s, card.ID, mean(0))
+	_, err = s.Retire(t.Context(), admin, card.ID)
+	wantKind(t, "retiring", err, Conflict)
+	w.leave()
+	must(t, s.Delete(t.Context(), admin, card.ID))
+	if now := tablesIn(t, loader); len(now) != 1 {
+		t.Fatalf("deleted while the source is away: %v", now)
+	}
+	w.breaking(nil)
+	must(t, s.Close())
+	s = openWith(t, dir, w.through())
+	if now := tablesIn(t, loader); len(now) != 0 || len(files(t, dir)) != 0 {
+		t.Errorf("after a start: %v, %v", now, files(t, dir))
+	}
+	again := create(t, s, set, visits(t, 2000, 7))
+	must(t, s.Close())
+	reports, err := Verify(t.Context(), dir, true)
+	if err != nil || !slices.ContainsFunc(reports, func(v Verification) bool { return v.Holdout == again.ID && v.Tables == inOrder }) {
+		t.Errorf("verified: %+v, %v", reports, err)
+	}
+	s = openWith(t, dir, nil)
+	_, err = s.Ask(t.Context(), analyst, again.ID, []byte(mean(0)), "")
+	wantKind(t, "asking a server without the source", err, Unavailable)
+	must(t, s.Close())
+	s = openWith(t, dir, w.through())
+	ask(t, s, again.ID, mean(0))
+	must(t, s.Delete(t.Context(), admin, again.ID))
+	if now := tablesIn(t, loader); len(now) != 0 {
+		t.Errorf("deleted: %v", now)
+	}
+}

@@ -1,0 +1,35 @@
+"""Held-out rows in a source of the server's: what is refused without one.
+
+The way in is tested with a real ClickHouse (cmd/holdoutd/sources_test.go).
+"""
+
+from pathlib import Path
+
+import pytest
+from conftest import Running, table
+
+import holdoutd
+
+
+def test_unknown_source(server: holdoutd.Server) -> None:
+    """A source that the server does not have is refused by upload() and by card(), and nothing is made."""
+    before = len(server.holdouts())
+    with pytest.raises(holdoutd.ServerError, match="no source of that name"):
+        server.upload(table(9301), name="elsewhere", source="elsewhere")
+    with pytest.raises(holdoutd.ServerError, match="no source of that name"):
+        server.card(table(9301), name="elsewhere", source="elsewhere")
+    assert len(server.holdouts()) == before
+
+
+def test_source_that_is_away(binary: Path, tmp_path: Path) -> None:
+    """A source that does not answer is said by its name, and a holdout that lies here is made all the same."""
+    running = Running(binary, tmp_path / "data", "--source", "warehouse=clickhouse://reader@127.0.0.1:1/held?loader=writer")
+    try:
+        server = holdoutd.connect(running.url, key=running.key, retries=0)
+        with pytest.raises(holdoutd.ServerError, match="the source warehouse") as refusal:
+            server.upload(table(9302), name="there", source="warehouse")
+        assert refusal.value.status == 503
+        assert server.holdouts() == []
+        assert server.upload(table(9302), name="here").card.raw["name"] == "here"
+    finally:
+        running.kill()
