@@ -159,7 +159,7 @@ func (s *Service) VoidHeld(ctx context.Context, p Principal, id string) (Budget,
 		return Budget{}, err
 	}
 	h := &opened{id: id, card: card, guarantee: card.Guarantee}
-	err = s.grounded(ctx, id, func(ctx context.Context, term int64) error {
+	err = s.grounded(ctx, id, func() {}, func(ctx context.Context, term int64) error {
 		voids := 0
 		err := s.ledger.Update(ctx, id, func(tx *ledger.Tx) (err error) {
 			if tx.Term() != term {
