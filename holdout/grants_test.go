@@ -344,6 +344,9 @@ var methods = map[string]func(ctx context.Context, s *Service, p Principal, id s
 	"Retire": func(ctx context.Context, s *Service, p Principal, id string) (any, error) {
 		return s.Retire(ctx, p, id)
 	},
+	"VoidHeld": func(ctx context.Context, s *Service, p Principal, id string) (any, error) {
+		return s.VoidHeld(ctx, p, id)
+	},
 	"Released": func(ctx context.Context, s *Service, p Principal, id string) (any, error) {
 		return s.Released(ctx, p, id)
 	},
