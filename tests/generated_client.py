@@ -24,7 +24,7 @@ from generated.api.keys import create_grant, create_key, get_session, get_spendi
 from generated.api.models import get_model, keep_model
 from generated.api.operations import health, metrics, ready, version
 from generated.api.plans import plan
-from generated.api.queries import ask, ask_batch, explain, get_budget, list_answers
+from generated.api.queries import ask, ask_batch, explain, get_budget, list_answers, void_held
 from generated.api.releases import list_releases, make_release
 from generated.api.reports import close_with_report, get_report, get_report_page, plan_report
 from generated.api.simulations import simulate_feature_selection
@@ -236,6 +236,8 @@ assert call(get_holdout, "ho_none", client=analyst, status=404).code == "not-fou
 call(revoke_key, made.id, client=admin, status=204)
 assert call(get_holdout, card.id, client=analyst, status=401).code == "unauthorized"
 
+assert call(void_held, card.id, client=analyst, status=403).code == "forbidden"
+assert "held" not in known(call(void_held, card.id, client=admin)).to_dict()  # nothing is: there is no source
 call(delete_holdout, card.id, client=admin, status=204)
 assert known(call(retire_holdout, closing.id, client=admin)).retired
 parts = known(call(get_holdout, closing.id, client=admin)).rows
