@@ -233,10 +233,10 @@ assert call(retire_holdout, closing.id, client=analyst, status=403).code == "for
 assert call(retire_holdout, closing.id, client=admin, status=409).code == "rows-known"  # the first one holds them out, and answers still
 assert call(delete_holdout, card.id, client=analyst, status=403).code == "forbidden"
 assert call(get_holdout, "ho_none", client=analyst, status=404).code == "not-found"
+assert call(void_held, card.id, client=analyst, status=403).code == "forbidden"
 call(revoke_key, made.id, client=admin, status=204)
 assert call(get_holdout, card.id, client=analyst, status=401).code == "unauthorized"
 
-assert call(void_held, card.id, client=analyst, status=403).code == "forbidden"
 assert "held" not in known(call(void_held, card.id, client=admin)).to_dict()  # nothing is: there is no source
 call(delete_holdout, card.id, client=admin, status=204)
 assert known(call(retire_holdout, closing.id, client=admin)).retired
