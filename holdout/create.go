@@ -417,10 +417,13 @@ func (s *Service) sweep(ctx context.Context) error {
 		return fmt.Errorf("holdout: %w", err)
 	}
 	deleted := make(map[string]bool, len(holdouts))
+	table, unkept := firstDigests(holdouts), map[string]bool{}
 	for _, h := range holdouts {
 		if deleted[h.ID] = h.Deleted; h.Deleted {
-			if err := s.keepUse(h); err != nil {
-				return err
+			h.Digest = table[h.ID]
+			if err := s.keepUse(h); err != nil { // as on a full disk, on which a server starts all the same
+				s.log.Error("what a deleted holdout was used for could not be kept: its files stay until a start that can", "holdout", h.ID, "error", err)
+				unkept[h.ID] = true
 			}
 		}
 	}
@@ -435,6 +438,8 @@ func (s *Service) sweep(ctx context.Context) error {
 		_, err := os.Lstat(filepath.Join(dir, uncommitted))
 		marked := err == nil
 		switch {
+		case unkept[e.Name()]:
+			err = nil
 		case known && gone, !known && marked:
 			if err := s.unload(ctx, dir); err != nil {
 				s.log.Error("the table of a holdout that is no more could not be dropped in its source; the next start tries again", "dir", dir, "error", err)

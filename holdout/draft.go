@@ -59,15 +59,15 @@ type predecessor struct {
 // successor's. Where there is none, ok is false and digest is the one for a first holdout.
 func (s *Service) known(ctx context.Context, table [32]byte) (id string, digest [32]byte, ok bool, err error) {
 	digest = table
+	if lost, isLost := s.lostTables[table]; isLost { // also where the ledger knows an older draft of it
+		return lost, digest, true, existsError(lost, reasonDamaged)
+	}
 	for {
 		newer, found, err := s.ledger.HoldoutByDigest(ctx, digest)
 		if err != nil {
 			return id, digest, ok, s.ledgerError(err)
 		}
 		if !found {
-			if lost, isLost := s.lostTables[digest]; isLost && !ok {
-				return lost, digest, true, existsError(lost, reasonDamaged)
-			}
 			return id, digest, ok, nil
 		}
 		id, ok, digest = newer, true, ledger.Successor(digest, newer)

@@ -184,7 +184,10 @@ func (s *Service) RevokeGrant(ctx context.Context, p Principal, id string) error
 		return s.ledgerError(err)
 	}
 	s.log.Info("grant revoked", "grant", id, "by", p.KeyID)
-	return s.markRevoked(id)
+	if err := s.markRevoked(id); err != nil { // the ledger has it
+		s.log.Error("a grant is revoked, and the mark of that beside the tables could not be written; the next start tries again", "grant", id, "error", err)
+	}
+	return nil
 }
 
 // Grants returns grants in the order of their creation, with what is spent of each: for an admin all of a holdout, or of all where it is ""; for others their own.

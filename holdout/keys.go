@@ -137,18 +137,24 @@ func (s *Service) Recall(ctx context.Context, key Remembered) (Principal, error)
 		return Principal{}, keyRefused()
 	}
 	if key.subject != (ledger.Subject{}) && key.issued.Before(k.Created.Truncate(time.Second)) {
-		switch again, err := s.boundBefore(ctx, k); {
+		switch again, err := s.boundBefore(ctx, k, key.issued); {
 		case err != nil:
 			return Principal{}, err
 		case again:
-			return Principal{}, fail(Unauthorized, "the token was issued before its subject was bound anew, and an earlier binding of it was ended: get a new one of the issuer")
+			return Principal{}, fail(Unauthorized, "the token was issued before its subject was bound anew, and an earlier binding of it was ended, or may have been before a restore: get a new one of the issuer")
 		}
 	}
 	return Principal{KeyID: k.ID, Name: k.Name, Scope: Scope(k.Scope)}, nil
 }
 
-// boundBefore reports whether the subject of a key had another one, which was revoked: its tokens from before do not come back to life with the new one.
-func (s *Service) boundBefore(ctx context.Context, k ledger.Key) (bool, error) {
+// boundBefore reports whether the subject of a key had another one, which was revoked, or may have had one that a restore has forgotten: its tokens from before do not come back to life with the new one.
+func (s *Service) boundBefore(ctx context.Context, k ledger.Key, issued time.Time) (bool, error) {
+	if s.restores.endsBefore(issued) {
+		return true, nil
+	}
+	if marked, err := s.isRevoked(revokedSubject(k.Subject)); marked || err != nil {
+		return marked, storageError(err)
+	}
 	keys, err := s.ledger.Keys(ctx)
 	if err != nil {
 		return false, s.ledgerError(err)
@@ -249,9 +255,9 @@ func (s *Service) RevokeKey(ctx context.Context, p Principal, id string) error {
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
 	err := s.ledger.RevokeKey(ctx, id)
-	var hash [sha256.Size]byte
+	var revoked ledger.Key
 	if err == nil {
-		hash, err = s.hashOf(ctx, id)
+		revoked, err = s.keyOf(ctx, id)
 	}
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
@@ -259,7 +265,10 @@ func (s *Service) RevokeKey(ctx context.Context, p Principal, id string) error {
 	case err != nil:
 		return s.ledgerError(err)
 	}
-	return s.markRevoked(revocation(hash))
+	if err := s.markKeyRevoked(revoked); err != nil { // the ledger has it: the key is refused from now on
+		s.log.Error("a key is revoked, and the mark of that beside the tables could not be written; the next start tries again", "key", id, "error", err)
+	}
+	return nil
 }
 
 // firstKey writes DIR/admin.key where no admin has a valid key: at the first start, and after a restore that has ended all keys. The file is written before the key is known to the ledger, so a

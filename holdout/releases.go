@@ -341,7 +341,10 @@ func (s *Service) earlierReleases(ctx context.Context, id string) (found []Earli
 	if err != nil {
 		return nil, storageError(err)
 	}
-	others := slices.DeleteFunc(all, func(h ledger.Holdout) bool { return h.ID == id || h.Released.Made == 0 })
+	// A ledger that was set back may have forgotten releases of a holdout that it knows: the mark beside its tables says that there were some, or what is remembered of it where it was deleted. Nobody knows then what was spent.
+	others := slices.DeleteFunc(all, func(h ledger.Holdout) bool {
+		return h.ID == id || h.Released.Made == 0 && s.remembered(h).Released.Made == 0 && !isThere(s.path(holdoutsDir, h.ID), releaseMark)
+	})
 	named := ids(lost)
 	for _, h := range lost {
 		if h.Released.Made > 0 {

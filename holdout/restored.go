@@ -99,6 +99,11 @@ func (r restores) ends(k ledger.Key) bool {
 	return slices.ContainsFunc(r.Restores, func(one restore) bool { return one.keysEnd() && !k.Created.After(one.Restored) })
 }
 
+// endsBefore reports whether keys ended with a restore that came after a moment: what was revoked between the backup and it is forgotten.
+func (r restores) endsBefore(at time.Time) bool {
+	return slices.ContainsFunc(r.Restores, func(one restore) bool { return one.keysEnd() && at.Before(one.Restored.Truncate(time.Second)) })
+}
+
 // pending is the restore of which nobody has said what was lost, or nil.
 func (r restores) pending() *restore {
 	for i := range r.Restores {
@@ -174,6 +179,9 @@ func AcceptRestored(dir string, said Accepted) error {
 	}
 	if r.pending() == nil {
 		return fmt.Errorf("%s has no restore to accept", dir)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, serverKeyFile)); err != nil && !said.Keys && !keptElsewhere(dir) {
+		return fmt.Errorf("%s has no %s, without which no new key of an admin can be made when the others end: put it back first, or say with --keep-keys that they stay", dir, serverKeyFile)
 	}
 	loss := nothingLost
 	if said.Lost {

@@ -25,6 +25,22 @@ func revocation(key [sha256.Size]byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// revokedSubject is the name of the file of a subject of which a key was revoked.
+func revokedSubject(of ledger.Subject) string {
+	sum := sha256.Sum256([]byte("holdoutd revoked subject\n" + of.Issuer + "\x00" + of.Claim + "\x00" + of.Value))
+	return hex.EncodeToString(sum[:])
+}
+
+// markKeyRevoked makes the files of a key durable.
+func (s *Service) markKeyRevoked(k ledger.Key) error {
+	if k.Subject != (ledger.Subject{}) {
+		if err := s.markRevoked(revokedSubject(k.Subject)); err != nil {
+			return err
+		}
+	}
+	return s.markRevoked(revocation(k.Hash))
+}
+
 // markRevoked makes the file of a key or a grant durable.
 func (s *Service) markRevoked(name string) error {
 	dir := s.path(revokedDir)
@@ -73,6 +89,13 @@ func (s *Service) keepRevokedKeys(ctx context.Context) error {
 		return err
 	}
 	for _, k := range keys {
+		if k.Revoked && k.Subject != (ledger.Subject{}) {
+			if marked, err := s.isRevoked(revokedSubject(k.Subject)); err != nil {
+				return err
+			} else if !marked {
+				s.markLater(revokedSubject(k.Subject))
+			}
+		}
 		revoke := func() error { return s.ledger.RevokeKey(ctx, k.ID) }
 		if !k.Revoked && s.restores.ends(k) {
 			s.log.Warn("a key from before the restore of this directory has ended", "key", k.ID, "name", k.Name)
@@ -100,19 +123,27 @@ func (s *Service) bothRevoked(name string, inLedger bool, revoke func() error) e
 	case marked:
 		return revoke()
 	}
-	return s.markRevoked(name)
+	s.markLater(name)
+	return nil
 }
 
-// hashOf is the hash of a key, by its id.
-func (s *Service) hashOf(ctx context.Context, id string) (hash [sha256.Size]byte, err error) {
+// markLater is markRevoked at a start, where it may fail: as on a full disk, on which a server starts all the same.
+func (s *Service) markLater(name string) {
+	if err := s.markRevoked(name); err != nil {
+		s.log.Error("the mark of what was revoked could not be written; the next start tries again", "error", err)
+	}
+}
+
+// keyOf is a key, by its id.
+func (s *Service) keyOf(ctx context.Context, id string) (ledger.Key, error) {
 	keys, err := s.ledger.Keys(ctx)
 	if err != nil {
-		return hash, err
+		return ledger.Key{}, err
 	}
 	for _, k := range keys {
 		if k.ID == id {
-			return k.Hash, nil
+			return k, nil
 		}
 	}
-	return hash, ledger.ErrNotFound
+	return ledger.Key{}, ledger.ErrNotFound
 }

@@ -167,3 +167,43 @@ func TestRestoreEndsKeys(t *testing.T) {
 		must(t, s.Close())
 	}
 }
+
+// TestRevokedWithoutAMark: a key and a grant are revoked, and whoever revokes them is told so, where the mark of it cannot be written; the next start writes it. It notices a refusal that leaves the key revoked.
+func TestRevokedWithoutAMark(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	card := create(t, s, Settings{Questions: 20}, visits(t, 300, 1))
+	k, secret, err := s.CreateKey(t.Context(), admin, "ana", Granted)
+	must(t, err)
+	g, err := s.CreateGrant(t.Context(), admin, NewGrant{Key: k.ID, Holdout: card.ID, Questions: 3})
+	must(t, err)
+	must(t, os.Remove(filepath.Join(dir, revokedDir)))
+	must(t, s.RevokeGrant(t.Context(), admin, g.ID))
+	must(t, s.RevokeKey(t.Context(), admin, k.ID))
+	opens(t, s, "a revoked key", secret, false)
+	must(t, s.Close())
+	must(t, open(t, dir).Close())
+	if kept, err := os.ReadDir(filepath.Join(dir, revokedDir)); err != nil || len(kept) != 2 {
+		t.Errorf("of two revocations there are %v, %v", kept, err)
+	}
+}
+
+// TestAcceptedWithoutServerKey: a restore whose keys would end is not accepted where no new one can be made: everybody would be locked out.
+func TestAcceptedWithoutServerKey(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	create(t, s, Settings{Questions: 20}, visits(t, 300, 1))
+	old := adminKeyOf(t, dir)
+	var b bytes.Buffer
+	_, _, err := Backup(t.Context(), BackupOptions{Dir: dir}, &b)
+	must(t, err)
+	must(t, s.Close())
+	to := filepath.Join(t.TempDir(), "to")
+	_, _, err = Restore(t.Context(), RestoreOptions{Dir: to}, bytes.NewReader(b.Bytes()))
+	must(t, err)
+	if err := AcceptRestored(to, Accepted{Lost: true}); err == nil || !strings.Contains(err.Error(), "--keep-keys") {
+		t.Fatalf("accepted without a server key: %v", err)
+	}
+	must(t, AcceptRestored(to, Accepted{Lost: true, Keys: true}))
+	opens(t, open(t, to), "the admin's key", old, true)
+}

@@ -1,6 +1,8 @@
 package holdout
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -161,4 +163,40 @@ func TestBindingsAreOfOneIssuer(t *testing.T) {
 		t.Errorf("keys without an issuer: %+v %v", keys, err)
 	}
 	reopen(func() *Service { return withIssuer(t, dir, from) }, from.Token("ann"), 0)
+}
+
+// TestTokensOfAForgottenBinding: a token whose binding was ended has no rights when its subject is bound anew, also where an older ledger was put back that knows nothing of the first binding, or a backup from before it was restored.
+// It notices a rule that goes by the ledger alone.
+func TestTokensOfAForgottenBinding(t *testing.T) {
+	for _, restored := range []bool{false, true} {
+		dir := t.TempDir()
+		from := oidctest.New(t)
+		s := withIssuer(t, dir, from)
+		must(t, s.Close())
+		putBack := copyLedger(t, dir)
+		s = withIssuer(t, dir, from)
+		k, err := s.BindKey(t.Context(), admin, "Ann", Analyst, "ann")
+		must(t, err)
+		claims := from.Claims("ann", time.Now())
+		claims["iat"] = k.Created.Unix()
+		old := from.Sign(claims)
+		must(t, s.RevokeKey(t.Context(), admin, k.ID))
+		must(t, s.Close())
+		lose(t, dir)
+		putBack()
+		if restored { // as of a backup from before the binding, into a new directory
+			must(t, os.RemoveAll(filepath.Join(dir, revokedDir)))
+			must(t, restores{Restores: []restore{{Backup: k.Created, Restored: k.Created.Add(time.Second), Loss: lossAccepted, Keys: keysEnded}}}.write(dir))
+		}
+		s = withIssuer(t, dir, from)
+		must(t, s.ledger.CreateKey(t.Context(), ledger.Key{ID: "key_again", Name: "Ann", Scope: string(Analyst), Created: k.Created.Add(2 * time.Second), Hash: [32]byte{14}, Subject: s.subject("ann")}))
+		if _, err := s.Authenticate(t.Context(), old); KindOf(err) != Unauthorized || !strings.Contains(err.Error(), "bound anew") {
+			t.Errorf("restored: %v: %v", restored, err)
+		}
+		claims["iat"] = k.Created.Unix() + 2
+		if p, err := s.Authenticate(t.Context(), from.Sign(claims)); err != nil || p.KeyID != "key_again" {
+			t.Errorf("restored: %v: a token of the new binding: %+v %v", restored, p, err)
+		}
+		must(t, s.Close())
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -118,13 +119,36 @@ func (s *Service) keepUse(h ledger.Holdout) error {
 	return nil
 }
 
+// firstDigests are the digests of the holdouts' tables, by their ids. One that has taken the place of another is known by a digest made of the other's; that of the first is the table's own.
+func firstDigests(all []ledger.Holdout) map[string][32]byte {
+	before := make(map[[32]byte]ledger.Holdout, len(all))
+	for _, h := range all {
+		before[ledger.Successor(h.Digest, h.ID)] = h
+	}
+	first := make(map[string][32]byte, len(all))
+	for _, h := range all {
+		of := h
+		for older, ok := before[of.Digest]; ok; older, ok = before[of.Digest] {
+			of = older
+		}
+		first[h.ID] = of.Digest
+	}
+	return first
+}
+
 // rememberUse is keepUse for a holdout that the ledger has just deleted. Where it fails the files stay until the next start, which tries again.
 func (s *Service) rememberUse(ctx context.Context, id string) error {
-	h, err := s.ledger.Holdout(ctx, id)
-	if err == nil {
-		err = s.keepUse(h)
+	all, err := s.ledger.Holdouts(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	at := slices.IndexFunc(all, func(h ledger.Holdout) bool { return h.ID == id })
+	if at < 0 {
+		return ledger.ErrNotFound
+	}
+	h := all[at]
+	h.Digest = firstDigests(all)[id]
+	return s.keepUse(h)
 }
 
 func isThere(dir, name string) bool {

@@ -145,3 +145,65 @@ func TestUseOfEarlierProgram(t *testing.T) {
 		t.Errorf("what cannot be read: %v", got)
 	}
 }
+
+// TestOlderLedgerKeepsReleases: releases that an older ledger has forgotten are found by their rows, of a holdout that is there, that is deleted beside the older ledger, and that was deleted before it was put back. It notices a
+// comparison that goes by the ledger alone.
+func TestOlderLedgerKeepsReleases(t *testing.T) {
+	for name, deleted := range map[string][2]bool{"there": {}, "deleted since": {false, true}, "deleted before": {true, false}} {
+		dir, rows := t.TempDir(), measured(t, 2_000, 1)
+		s := open(t, dir)
+		id := create(t, s, Settings{Questions: 20}, madeOf(t, rows)).ID
+		must(t, s.Close())
+		putBack := copyLedger(t, dir)
+		s = open(t, dir)
+		mustRelease(t, s, id, ofMeasured(3))
+		if deleted[0] {
+			must(t, s.Delete(t.Context(), admin, id))
+		}
+		must(t, s.Close())
+		lose(t, dir)
+		putBack()
+		s = open(t, dir)
+		if deleted[1] {
+			must(t, s.Delete(t.Context(), admin, id))
+		}
+		other := create(t, s, Settings{Questions: 10, Overlap: overlapAccepted}, madeOf(t, nudged(rows))).ID
+		_, err := s.Release(t.Context(), admin, other, ofMeasured(1))
+		wantKind(t, name, err, ReleasedBefore)
+	}
+}
+
+// TestOlderLedgerKeepsTheVeryTable: the table of a holdout that was asked and deleted is refused beside an older ledger that knows an earlier draft of it, or none, whatever is accepted. It notices a lost table that an older draft hides, and a use that names
+// the digest of a replacement.
+func TestOlderLedgerKeepsTheVeryTable(t *testing.T) {
+	for _, replaced := range []bool{true, false} {
+		for _, earlier := range []bool{true, false} { // a program that remembered no use
+			dir, rows := t.TempDir(), measured(t, 2_000, 1)
+			s := open(t, dir)
+			draft := create(t, s, Settings{Questions: 20}, madeOf(t, rows))
+			if !replaced {
+				must(t, s.Delete(t.Context(), admin, draft.ID))
+			}
+			must(t, s.Close())
+			putBack := copyLedger(t, dir)
+			s = open(t, dir)
+			card := create(t, s, Settings{Questions: 10}, madeOf(t, rows))
+			ask(t, s, card.ID, `{"type":"mean","of":"a","range":[-5,5]}`)
+			must(t, s.Delete(t.Context(), admin, card.ID))
+			must(t, s.Close())
+			if earlier {
+				must(t, os.Remove(filepath.Join(dir, lineageDir, card.ID+useSuffix)))
+				must(t, open(t, dir).Close())
+			}
+			settings := Settings{Name: "again", Questions: 20, Mechanism: "gaussian", Overlap: overlapAccepted}
+			for _, back := range []func(){putBack, func() {}} {
+				lose(t, dir)
+				back()
+				s = open(t, dir, func(o *Options) { o.AcceptLostLedger = true })
+				_, err := again(t, s, settings, madeOf(t, rows))
+				wantKind(t, "the very table", err, Exists)
+				must(t, s.Close())
+			}
+		}
+	}
+}
