@@ -205,6 +205,9 @@ func (a *archiver) forgotten() error {
 		return err
 	}
 	for _, f := range revoked { // they only grow
+		if !f.Type().IsRegular() { // not ours
+			continue
+		}
 		if err := a.copyFile(path.Join(revokedDir, f.Name())); err != nil {
 			return err
 		}

@@ -271,6 +271,19 @@ func (s *Service) RevokeKey(ctx context.Context, p Principal, id string) error {
 	return nil
 }
 
+// stillValid refuses a principal whose key was revoked since the request began.
+func (s *Service) stillValid(ctx context.Context, p Principal) error {
+	switch k, err := s.keyOf(ctx, p.KeyID); {
+	case errors.Is(err, ledger.ErrNotFound): // of a caller that has no key: a program with the library
+		return nil
+	case err != nil:
+		return s.ledgerError(err)
+	case k.Revoked:
+		return keyRefused()
+	}
+	return nil
+}
+
 // firstKey writes DIR/admin.key where no admin has a valid key: at the first start, and after a restore that has ended all keys. The file is written before the key is known to the ledger, so a
 // crash in between leaves a file whose key does not work; it is then enrolled at the next start. A key that was revoked is not: another one takes its place in the file.
 func (s *Service) firstKey(ctx context.Context) error {
@@ -295,9 +308,15 @@ func (s *Service) firstKey(ctx context.Context) error {
 		if !strings.HasPrefix(there, KeyPrefix) {
 			return fmt.Errorf("holdout: %s does not hold a key; remove it to get a new one", path)
 		}
-		if ended, err := s.isRevoked(revocation(hashKey(there))); err != nil {
+		ended, err := s.isRevoked(revocation(hashKey(there)))
+		if err != nil {
 			return fmt.Errorf("holdout: admin key: %w", err)
-		} else if ended {
+		}
+		k, known, err := s.ledger.KeyByHash(ctx, hashKey(there))
+		if err != nil {
+			return fmt.Errorf("holdout: admin key: %w", err)
+		}
+		if ended || known && (k.Revoked || k.Scope != string(Admin)) {
 			if err := errors.Join(replaceFile(s.dir, adminKeyFile, []byte(secret)), dataset.SyncDir(s.dir)); err != nil {
 				return fmt.Errorf("holdout: admin key: %w", err)
 			}

@@ -212,6 +212,10 @@ func (s *Service) checkMark(ctx context.Context, h ledger.Holdout) error {
 	if m.Digest != digest {
 		return fmt.Errorf("holdout: the directory of %s is that of another table", h.ID)
 	}
+	if _, deleted := s.readUse(h.ID); deleted && !h.Deleted { // the ledger and the directory are those of a day before its deletion
+		s.rolledBack(h.ID, fmt.Errorf("holdout: %s was deleted, by what is beside its sketches, and is there", h.ID))
+		return nil
+	}
 	if m.Seq == 0 {
 		return nil
 	}
@@ -228,12 +232,16 @@ func (s *Service) compareMark(ctx context.Context, id string, m mark) (rolledBac
 	case ok && head == m.Head:
 		return nil, nil
 	}
-	e := &Error{Kind: RolledBack, Members: map[string]any{"holdout": id},
-		Detail: "the ledger is older than the answers that this holdout has given; restore the newest copy of the data directory. Recorded answers still replay",
-		Err:    fmt.Errorf("holdout: the mark of %s is at seq %d with head %s, where the ledger has the head %q", id, m.Seq, m.Head, head)}
-	s.log.Error("the ledger is older than it was, or another one: the holdout gives no new answers", "holdout", id, "error", e.Err)
+	return s.rolledBack(id, fmt.Errorf("holdout: the mark of %s is at seq %d with head %s, where the ledger has the head %q", id, m.Seq, m.Head, head)), nil
+}
+
+// rolledBack quarantines a holdout of which the ledger is older than it was.
+func (s *Service) rolledBack(id string, why error) *Error {
+	e := &Error{Kind: RolledBack, Members: map[string]any{"holdout": id}, Err: why,
+		Detail: "the ledger is older than the answers that this holdout has given; restore the newest copy of the data directory. Recorded answers still replay"}
+	s.log.Error("the ledger is older than it was, or another one: the holdout gives no new answers", "holdout", id, "error", why)
 	s.quarantine.put(id, e, true)
-	return e, nil
+	return e
 }
 
 // lookAtMark compares the mark when this server's term of a holdout begins: the ledger may have been set back meanwhile, behind what another server has recorded and this one never heard of. The servers share the disk.

@@ -39,8 +39,11 @@ const (
 	nothingLost  = "none"     // nothing was answered after the backup
 )
 
-// keysEnded is what an owner says of the keys and grants from before a restore, unless they stay.
-const keysEnded = "ended"
+// What becomes of the keys and grants from before a restore, unless their owner says that they stay.
+const (
+	keysEnded = "ended"  // the next start ends them
+	keysOver  = "before" // it has: what is made since is no concern of the restore's, whatever the clock said then
+)
 
 // restores are the contents of restoredFile, oldest first.
 type restores struct {
@@ -53,7 +56,7 @@ type restore struct {
 	Backup   time.Time `json:"backup"`         // when the backup was made
 	Restored time.Time `json:"restored"`       // when it was put back
 	Loss     string    `json:"loss,omitempty"` // lossAccepted or nothingLost; empty until the owner has said it
-	Keys     string    `json:"keys,omitempty"` // keysEnded; empty where keys from before it stay. Version 2 has it
+	Keys     string    `json:"keys,omitempty"` // keysEnded or keysOver; empty where keys from before it stay. Version 2 has it
 }
 
 // readRestores reads the file. A directory that was never restored has none.
@@ -96,7 +99,7 @@ func (r restore) keysEnd() bool { return r.Keys != "" }
 
 // ends reports whether a key has ended with a restore: it may have been revoked after the backup, which the restored ledger has forgotten.
 func (r restores) ends(k ledger.Key) bool {
-	return slices.ContainsFunc(r.Restores, func(one restore) bool { return one.keysEnd() && !k.Created.After(one.Restored) })
+	return slices.ContainsFunc(r.Restores, func(one restore) bool { return one.Keys == keysEnded && !k.Created.After(one.Restored) })
 }
 
 // endsBefore reports whether keys ended with a restore that came after a moment: what was revoked between the backup and it is forgotten.

@@ -72,6 +72,7 @@ func (s *Service) keepRevocations(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("holdout: revoked grants: %w", err)
 	}
+	s.keysAreOver()
 	for _, g := range all { // of one whose key is revoked the ledger says that it is
 		if err := s.bothRevoked(g.ID, g.Revoked, func() error {
 			s.log.Warn("the ledger has forgotten that a grant was revoked: it is revoked again", "grant", g.ID)
@@ -81,6 +82,22 @@ func (s *Service) keepRevocations(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// keysAreOver records that the keys from before a restore have ended.
+func (s *Service) keysAreOver() {
+	ended := false
+	for i := range s.restores.Restores {
+		if one := &s.restores.Restores[i]; one.Keys == keysEnded {
+			one.Keys, ended = keysOver, true
+		}
+	}
+	if !ended {
+		return
+	}
+	if err := s.restores.write(s.dir); err != nil { // they end once more then
+		s.log.Error("that the keys from before the restore have ended could not be written; the next start tries again", "error", err)
+	}
 }
 
 func (s *Service) keepRevokedKeys(ctx context.Context) error {

@@ -2,11 +2,13 @@ package holdout
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 )
@@ -206,4 +208,65 @@ func TestAcceptedWithoutServerKey(t *testing.T) {
 	}
 	must(t, AcceptRestored(to, Accepted{Lost: true, Keys: true}))
 	opens(t, open(t, to), "the admin's key", old, true)
+}
+
+// TestKeysEndOnce: keys that were made since a restore stay, also where the clock of the machine is behind the one that restored. It notices keys that end at every start.
+func TestKeysEndOnce(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	old := adminKeyOf(t, dir)
+	must(t, s.Close())
+	ahead := time.Now().Add(10 * time.Minute)
+	must(t, restores{Restores: []restore{{Backup: ahead, Restored: ahead, Loss: nothingLost, Keys: keysEnded}}}.write(dir))
+	s = open(t, dir)
+	opens(t, s, "a key from before", old, false)
+	made := adminKeyOf(t, dir)
+	_, bob, err := s.CreateKey(t.Context(), admin, "bob", Analyst)
+	must(t, err)
+	must(t, s.Close())
+	s = open(t, dir)
+	opens(t, s, "a key that was made since", bob, true)
+	opens(t, s, "the admin's that was made since", made, true)
+	if said := RestoreState(dir); !strings.HasSuffix(said, "have ended") {
+		t.Error(said)
+	}
+}
+
+// TestRevokedDuringItsUpload: a key that is revoked while its upload comes makes no holdout.
+func TestRevokedDuringItsUpload(t *testing.T) {
+	s := open(t, t.TempDir())
+	k, _, err := s.CreateKey(t.Context(), admin, "second", Admin)
+	must(t, err)
+	whole := SingleUpload(bytes.NewReader(parquet(t, visits(t, 300, 1))))
+	_, _, err = s.Create(t.Context(), Principal{KeyID: k.ID, Scope: Admin}, Settings{Questions: 20}, func() (string, io.Reader, error) {
+		must(t, s.RevokeKey(t.Context(), admin, k.ID))
+		return whole()
+	}, "")
+	wantKind(t, "the upload", err, Unauthorized)
+	if cards, err := s.List(t.Context(), admin); err != nil || len(cards) != 0 {
+		t.Errorf("there are %v, %v", cards, err)
+	}
+}
+
+// TestAdminKeyOfAnother: where no admin has a valid key, and admin.key holds a key of another scope, an admin is let in by a new one.
+func TestAdminKeyOfAnother(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	first, err := s.Authenticate(t.Context(), adminKeyOf(t, dir))
+	must(t, err)
+	_, ana, err := s.CreateKey(t.Context(), first, "ana", Analyst)
+	must(t, err)
+	must(t, s.RevokeKey(t.Context(), admin, first.KeyID))
+	must(t, s.Close())
+	must(t, os.WriteFile(filepath.Join(dir, adminKeyFile), []byte(ana), secretMode))
+	must(t, os.Mkdir(filepath.Join(dir, revokedDir, "not ours"), privateMode))
+	s = open(t, dir)
+	p, err := s.Authenticate(t.Context(), adminKeyOf(t, dir))
+	if err != nil || p.Scope != Admin {
+		t.Errorf("admin.key lets in %+v, %v", p, err)
+	}
+	opens(t, s, "the other key", ana, true)
+	if _, _, err := Backup(t.Context(), BackupOptions{Dir: dir}, io.Discard); err != nil {
+		t.Errorf("a backup beside a folder that is not ours: %v", err)
+	}
 }

@@ -207,3 +207,24 @@ func TestOlderLedgerKeepsTheVeryTable(t *testing.T) {
 		}
 	}
 }
+
+// TestDeletedLivesAgain: a holdout that was deleted, and whose ledger and tables of a day before are put back, gives no new answers: what is beside its sketches says what it was used for.
+func TestDeletedLivesAgain(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	card := seen(t, s, create(t, s, Settings{Questions: 20}, madeOf(t, measured(t, 2_000, 1))))
+	must(t, s.Close())
+	putBack, tables := copyLedger(t, dir), filepath.Join(t.TempDir(), "tables")
+	must(t, os.CopyFS(tables, os.DirFS(filepath.Join(dir, holdoutsDir, card.ID))))
+	s = open(t, dir)
+	ask(t, s, card.ID, `{"type":"mean","of":"a","range":[-5,5]}`)
+	must(t, s.Delete(t.Context(), admin, card.ID))
+	must(t, s.Close())
+	lose(t, dir)
+	putBack()
+	must(t, os.RemoveAll(filepath.Join(dir, holdoutsDir, card.ID)))
+	must(t, os.CopyFS(filepath.Join(dir, holdoutsDir, card.ID), os.DirFS(tables)))
+	s = open(t, dir)
+	_, err := s.Ask(t.Context(), analyst, card.ID, []byte(`{"type":"mean","of":"a","range":[-4,4]}`), "")
+	wantKind(t, "a question", err, RolledBack)
+}

@@ -86,8 +86,8 @@ type benchResult struct {
 	Answers float64 `json:"answers_per_second"`
 	P50     float64 `json:"request_p50_ms"`
 	P99     float64 `json:"request_p99_ms"`
-	CPU     float64 `json:"server_cpu_us_per_answer"` // 0 where the server does not say
-	Beside  int     `json:"beside,omitempty"`         // questions of each request that another client sends meanwhile
+	CPU     float64 `json:"server_cpu_us_per_answer,omitempty"` // absent where it is not known
+	Beside  int     `json:"beside,omitempty"`                   // questions of each request that another client sends meanwhile
 }
 
 func (f *benchFlags) run(ctx context.Context, out, progress io.Writer) (err error) {
@@ -153,7 +153,11 @@ func (f *benchFlags) run(ctx context.Context, out, progress io.Writer) (err erro
 		if r.Beside > 0 {
 			clients = fmt.Sprintf("%d beside requests of %d", r.Clients, r.Beside)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.2f\t%.2f\t%.0f\t\n", r.Ledger, clients, r.Batch, r.Answers, r.P50, r.P99, r.CPU)
+		worked := "" // not known of two clients whose answers cost differently
+		if r.CPU > 0 {
+			worked = fmt.Sprintf("%.0f", r.CPU)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.2f\t%.2f\t%s\t\n", r.Ledger, clients, r.Batch, r.Answers, r.P50, r.P99, worked)
 	}
 	return w.Flush()
 }
@@ -416,9 +420,7 @@ func (s *benchServer) measureBeside(ctx context.Context, f *benchFlags) (benchRe
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
-	begun := make(chan struct{})
 	go func() {
-		close(begun)
 		for ctx.Err() == nil {
 			if err := s.asker.request(ctx, f.beside); err != nil && ctx.Err() == nil {
 				cancel()
@@ -428,7 +430,6 @@ func (s *benchServer) measureBeside(ctx context.Context, f *benchFlags) (benchRe
 		}
 		ended <- nil
 	}()
-	<-begun
 	r, err := s.other.measure(ctx, 1, 1, f.time)
 	cancel()
 	r.Ledger, r.Beside = s.ledger, f.beside

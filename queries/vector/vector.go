@@ -37,7 +37,7 @@ type Loops struct {
 	Dot                                  func(a, b *uint32, n int) (low, high uint64)
 }
 
-// MaxEnds is how many numbers AddEnds can choose from. It reads that many.
+// MaxEnds is how many numbers AddEnds can choose from: as many as eight registers hold. It may read that many, however few there are.
 const MaxEnds = 64
 
 // Best is the instruction set to use on this processor, nil where there is none. The variable GODEBUG of the environment turns parts of
