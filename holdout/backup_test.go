@@ -80,7 +80,7 @@ func TestBackupWhileHoldoutsComeAndGo(t *testing.T) {
 			t.Errorf("the sketches of %s: %v", id, err)
 		}
 	}
-	must(t, AcceptRestored(to, Accepted{Keys: true}))
+	must(t, AcceptRestored(to, Accepted{Keys: KeysStay}))
 	r := open(t, to)
 	if again := ask(t, r, comes.ID, mean(1)); !again.Replayed || !bytes.Equal(again.Body, told.Body) {
 		t.Errorf("%s, want %s", again.Body, told.Body)
@@ -324,7 +324,7 @@ func TestRestoredRecord(t *testing.T) {
 // TestRestoredMoreThanOnce: a card names each restore whose loss was accepted, and one that has forgotten answers of the holdout itself before those that were before it.
 func TestRestoredMoreThanOnce(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2026, 3, n, 0, 0, 0, 0, time.UTC) }
-	r := restores{Restores: []restore{{day(2), day(3), lossAccepted, ""}, {day(5), day(6), nothingLost, keysEnded}, {day(8), day(9), lossAccepted, ""}}}
+	r := restores{Restores: []restore{{Backup: day(2), Restored: day(3), Loss: lossAccepted}, {Backup: day(5), Restored: day(6), Loss: nothingLost, Keys: keysEnded}, {Backup: day(8), Restored: day(9), Loss: lossAccepted}}}
 	for _, c := range []struct {
 		created time.Time
 		want    []string

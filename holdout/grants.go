@@ -146,9 +146,9 @@ func (s *Service) checkGrant(ctx context.Context, g ledger.Grant) error {
 	if g.Parent == "" {
 		return nil
 	}
-	list, err := s.ledger.Grants(ctx, g.Holdout)
+	list, err := s.grantsIn(ctx, g.Holdout)
 	if err != nil {
-		return s.ledgerError(err)
+		return err
 	}
 	all := ledger.GrantsOf(list)
 	parent, ok := all[g.Parent]
@@ -192,9 +192,9 @@ func (s *Service) RevokeGrant(ctx context.Context, p Principal, id string) error
 
 // Grants returns grants in the order of their creation, with what is spent of each: for an admin all of a holdout, or of all where it is ""; for others their own.
 func (s *Service) Grants(ctx context.Context, p Principal, holdout string) ([]GrantInfo, error) {
-	list, err := s.ledger.Grants(ctx, holdout)
+	list, err := s.grantsIn(ctx, holdout)
 	if err != nil {
-		return nil, s.ledgerError(err)
+		return nil, err
 	}
 	infos, seen := []GrantInfo{}, map[string]bool{}
 	for _, g := range list {
@@ -255,9 +255,9 @@ func (s *Service) grantsOf(ctx context.Context, id string, shows Shows) ([]Grant
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.ledger.Grants(ctx, id)
+	list, err := s.grantsIn(ctx, id)
 	if err != nil {
-		return nil, s.ledgerError(err)
+		return nil, err
 	}
 	by, err := s.debits(ctx, id)
 	if err != nil {

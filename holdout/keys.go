@@ -122,13 +122,9 @@ func (s *Service) Recall(ctx context.Context, key Remembered) (Principal, error)
 	if err != nil {
 		return Principal{}, s.ledgerError(err)
 	}
-	ended := k.Revoked
-	if ok && s.lost { // the ledger cannot be told what it has forgotten
-		marked, err := s.isRevoked(revocation(k.Hash))
-		if err != nil {
-			return Principal{}, storageError(err)
-		}
-		ended = ended || marked || s.restores.ends(k)
+	ended, err := s.keyEnded(k)
+	if err != nil {
+		return Principal{}, err
 	}
 	if !ok || ended {
 		if to := key.subject; to != (ledger.Subject{}) {

@@ -70,7 +70,7 @@ func Restore(ctx context.Context, o RestoreOptions, r io.Reader) (info BackupInf
 	if err != nil {
 		return info, nil, err
 	}
-	earlier.Restores = append(earlier.Restores, restore{Backup: u.info.Created, Restored: time.Now().UTC().Truncate(time.Microsecond)})
+	earlier.Restores = append(earlier.Restores, restore{Backup: u.info.Created, Restored: time.Now().UTC().Truncate(time.Microsecond), Shared: u.info.Shared})
 	if err := earlier.write(work); err != nil {
 		return info, nil, err
 	}

@@ -53,10 +53,11 @@ type restores struct {
 
 // restore is one of them.
 type restore struct {
-	Backup   time.Time `json:"backup"`         // when the backup was made
-	Restored time.Time `json:"restored"`       // when it was put back
-	Loss     string    `json:"loss,omitempty"` // lossAccepted or nothingLost; empty until the owner has said it
-	Keys     string    `json:"keys,omitempty"` // keysEnded or keysOver; empty where keys from before it stay. Version 2 has it
+	Backup   time.Time `json:"backup"`           // when the backup was made
+	Restored time.Time `json:"restored"`         // when it was put back
+	Loss     string    `json:"loss,omitempty"`   // lossAccepted or nothingLost; empty until the owner has said it
+	Keys     string    `json:"keys,omitempty"`   // keysEnded or keysOver; empty where keys from before it stay. Version 2 has it
+	Shared   bool      `json:"shared,omitempty"` // the ledger was in a database, which was not restored with it
 }
 
 // readRestores reads the file. A directory that was never restored has none.
@@ -169,9 +170,15 @@ func RestoreState(dir string) string {
 
 // Accepted is what an owner says of a restored data directory.
 type Accepted struct {
-	Lost bool // answers may be lost: cards say that for good. Default: nothing was answered after the backup
-	Keys bool // no key and no grant was revoked after the backup: those of before stay valid. Default: they end
+	Lost bool   // answers may be lost: cards say that for good. Default: nothing was answered after the backup
+	Keys string // KeysStay or KeysEnd. Default: they end; where the ledger is in a database it has to be said
 }
+
+// What becomes of the keys and grants from before a restore.
+const (
+	KeysStay = "stay" // none was revoked after the backup, or the ledger that has them was not set back
+	KeysEnd  = "end"
+)
 
 // AcceptRestored records of a restored data directory what its owner says. The next start gives new answers, and ends the keys and grants from before the restore, unless they stay: it puts a new key of an
 // admin into DIR/admin.key. It fails where there is nothing to accept.
@@ -183,7 +190,10 @@ func AcceptRestored(dir string, said Accepted) error {
 	if r.pending() == nil {
 		return fmt.Errorf("%s has no restore to accept", dir)
 	}
-	if _, err := os.Lstat(filepath.Join(dir, serverKeyFile)); err != nil && !said.Keys && !keptElsewhere(dir) {
+	if said.Keys == "" && slices.ContainsFunc(r.Restores, func(one restore) bool { return one.Loss == "" && one.Shared }) {
+		return fmt.Errorf("the keys and grants of %s are in a database, for all its servers, and the restore has not touched it. Say --keep-keys if nobody set the database back, or if no key was revoked since; else --end-keys: all keys and grants from before the restore then end, on all servers", dir)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, serverKeyFile)); err != nil && said.Keys != KeysStay && !keptElsewhere(dir) {
 		return fmt.Errorf("%s has no %s, without which no new key of an admin can be made when the others end: put it back first, or say with --keep-keys that they stay", dir, serverKeyFile)
 	}
 	loss := nothingLost
@@ -191,7 +201,7 @@ func AcceptRestored(dir string, said Accepted) error {
 		loss = lossAccepted
 	}
 	keys := keysEnded
-	if said.Keys {
+	if said.Keys == KeysStay {
 		keys = ""
 	}
 	for i := range r.Restores {

@@ -151,6 +151,48 @@ func (s *Service) markLater(name string) {
 	}
 }
 
+// keyEnded reports whether a key is revoked. A server without its key cannot tell a ledger what that has forgotten, and looks at the files itself.
+func (s *Service) keyEnded(k ledger.Key) (bool, error) {
+	if k.Revoked || !s.lost {
+		return k.Revoked, nil
+	}
+	marked, err := s.isRevoked(revocation(k.Hash))
+	if err != nil {
+		return false, storageError(err)
+	}
+	return marked || s.restores.ends(k), nil
+}
+
+// grantsIn are the grants of a holdout, or of all where it is "", each as revoked as it is: see keyEnded.
+func (s *Service) grantsIn(ctx context.Context, holdout string) ([]ledger.Grant, error) {
+	list, err := s.ledger.Grants(ctx, holdout)
+	if err != nil {
+		return nil, s.ledgerError(err)
+	}
+	if !s.lost {
+		return list, nil
+	}
+	keys, err := s.ledger.Keys(ctx)
+	if err != nil {
+		return nil, s.ledgerError(err)
+	}
+	ended := map[string]bool{}
+	for _, k := range keys {
+		if ended[k.ID], err = s.keyEnded(k); err != nil {
+			return nil, err
+		}
+	}
+	for i := range list {
+		g := &list[i]
+		marked, err := s.isRevoked(g.ID)
+		if err != nil {
+			return nil, storageError(err)
+		}
+		g.Revoked = g.Revoked || marked || ended[g.Key]
+	}
+	return list, nil
+}
+
 // keyOf is a key, by its id.
 func (s *Service) keyOf(ctx context.Context, id string) (ledger.Key, error) {
 	keys, err := s.ledger.Keys(ctx)

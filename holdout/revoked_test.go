@@ -129,7 +129,7 @@ func TestRestoreEndsKeys(t *testing.T) {
 	}{
 		{Accepted{}, false, 1, "nothing was lost; keys and grants from before have ended"},
 		{Accepted{Lost: true}, false, 1, "answers may be lost, and cards say so; keys and grants from before have ended"},
-		{Accepted{Keys: true}, true, 2, "keys and grants from before stay valid"},
+		{Accepted{Keys: KeysStay}, true, 2, "keys and grants from before stay valid"},
 	} {
 		to := filepath.Join(t.TempDir(), "to")
 		_, _, err := Restore(t.Context(), RestoreOptions{Dir: to}, bytes.NewReader(b.Bytes()))
@@ -170,6 +170,76 @@ func TestRestoreEndsKeys(t *testing.T) {
 	}
 }
 
+// TestSharedKeysAreSaid: a directory beside a ledger in a database is restored by itself, and the keys are those of all servers. So its owner has to say what becomes of them.
+func TestSharedKeysAreSaid(t *testing.T) {
+	for said, ends := range map[string]bool{"": false, KeysStay: false, KeysEnd: true} {
+		dir := t.TempDir()
+		must(t, open(t, dir).Close())
+		must(t, restores{Restores: []restore{{Backup: time.Now(), Restored: time.Now(), Shared: true}}}.write(dir))
+		err := AcceptRestored(dir, Accepted{Keys: said})
+		if said == "" {
+			if err == nil || !strings.Contains(err.Error(), "--end-keys") {
+				t.Errorf("nothing is said of the keys: %v", err)
+			}
+			continue
+		}
+		must(t, err)
+		s := open(t, dir)
+		keys, err := s.ledger.Keys(t.Context())
+		must(t, err)
+		if keys[0].Revoked != ends {
+			t.Errorf("%q: the key of before is %+v", said, keys[0])
+		}
+		must(t, s.Close())
+	}
+}
+
+// TestGrantsWithoutServerKey: a server without its key, which replays alone, shows nothing to a grant that was revoked, or that is a slice of one whose key was, though an older ledger beside it has forgotten that. It notices a server that
+// asks the ledger alone.
+func TestGrantsWithoutServerKey(t *testing.T) {
+	dir, older := t.TempDir(), t.TempDir()
+	s := open(t, dir)
+	card := create(t, s, Settings{Questions: 20}, visits(t, 300, 1))
+	grantee := func(name, parent string) (secret, key, grant string) {
+		k, secret, err := s.CreateKey(t.Context(), admin, name, Granted)
+		must(t, err)
+		g, err := s.CreateGrant(t.Context(), admin, NewGrant{Key: k.ID, Holdout: card.ID, Parent: parent, Questions: 2})
+		must(t, err)
+		return secret, k.ID, g.ID
+	}
+	gone, _, goneGrant := grantee("gone", "")
+	stays, _, _ := grantee("stays", "")
+	above, aboveKey, aboveGrant := grantee("above", "")
+	below, _, _ := grantee("below", aboveGrant)
+	secrets := map[string]string{"gone": gone, "stays": stays, "above": above, "below": below}
+	q := []byte(mean(1))
+	for name, secret := range secrets {
+		p, err := s.Authenticate(t.Context(), secret)
+		must(t, err)
+		if _, err := s.Ask(t.Context(), p, card.ID, q, ""); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	must(t, s.Close())
+	putLedger(t, dir, older)
+	s = open(t, dir)
+	must(t, s.RevokeGrant(t.Context(), admin, goneGrant))
+	must(t, s.RevokeKey(t.Context(), admin, aboveKey))
+	must(t, s.Close())
+	putLedger(t, older, dir)
+	must(t, os.Remove(filepath.Join(dir, serverKeyFile)))
+	s = open(t, dir)
+	opens(t, s, "a revoked key", above, false)
+	for name, refused := range map[string]bool{"gone": true, "below": true, "stays": false} {
+		p, err := s.Authenticate(t.Context(), secrets[name])
+		must(t, err)
+		_, err = s.Ask(t.Context(), p, card.ID, q, "")
+		if refused != (KindOf(err) == GrantEnded) || !refused && err != nil {
+			t.Errorf("%s: %v, want it to be refused: %v", name, err, refused)
+		}
+	}
+}
+
 // TestRevokedWithoutAMark: a key and a grant are revoked, and whoever revokes them is told so, where the mark of it cannot be written; the next start writes it. It notices a refusal that leaves the key revoked.
 func TestRevokedWithoutAMark(t *testing.T) {
 	dir := t.TempDir()
@@ -206,7 +276,7 @@ func TestAcceptedWithoutServerKey(t *testing.T) {
 	if err := AcceptRestored(to, Accepted{Lost: true}); err == nil || !strings.Contains(err.Error(), "--keep-keys") {
 		t.Fatalf("accepted without a server key: %v", err)
 	}
-	must(t, AcceptRestored(to, Accepted{Lost: true, Keys: true}))
+	must(t, AcceptRestored(to, Accepted{Lost: true, Keys: KeysStay}))
 	opens(t, open(t, to), "the admin's key", old, true)
 }
 

@@ -46,9 +46,9 @@ func (s *Service) rightTo(ctx context.Context, p Principal, id string) (right, e
 
 // grantOf is the grant of a principal, with all grants of the holdout. It fails with NotFound where there is none and with GrantEnded where it has ended.
 func (s *Service) grantOf(ctx context.Context, p Principal, id string) (ledger.Grants, ledger.Grant, error) {
-	list, err := s.ledger.Grants(ctx, id)
+	list, err := s.grantsIn(ctx, id)
 	if err != nil {
-		return nil, ledger.Grant{}, s.ledgerError(err)
+		return nil, ledger.Grant{}, err
 	}
 	for _, g := range list {
 		if id == "" || g.Key != p.KeyID {
@@ -68,9 +68,9 @@ func (s *Service) grantedTo(ctx context.Context, p Principal) (func(id string) b
 	if p.Scope != Granted {
 		return func(string) bool { return true }, nil
 	}
-	list, err := s.ledger.Grants(ctx, "")
+	list, err := s.grantsIn(ctx, "")
 	if err != nil {
-		return nil, s.ledgerError(err)
+		return nil, err
 	}
 	all, mine := ledger.GrantsOf(list), map[string]bool{}
 	for _, g := range list {

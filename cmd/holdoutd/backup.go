@@ -300,7 +300,7 @@ func restoreCommand() *cobra.Command {
 	var unlock unlockFlags
 	var data, from, shared, serverKey string
 	var command keySource
-	var lost, none, keep bool
+	var lost, none, keep, end bool
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Make a data directory of a backup, and say what became of later answers",
@@ -317,6 +317,7 @@ answers, and gives no new ones and takes no tables until you say what became of 
 
 Keys and grants from before the restore end with it: one that was revoked after the backup would be valid again. The next start
 puts a new key of an admin into DIR/admin.key. --keep-keys says that nothing was revoked after the backup; then they stay.
+With a ledger in a database give --keep-keys or --end-keys: keys are in the database, which the restore does not touch.
 
 Compare the newest answer that anyone kept with holdoutd verify DIR before you say it.`,
 		Example: `  holdoutd restore --from monday.backup --identity key.txt --data holdoutd-new --server-key /etc/holdoutd/server.key
@@ -335,10 +336,18 @@ Compare the newest answer that anyone kept with holdoutd verify DIR before you s
 				return misuse("--server-key puts the key into the directory, and --key-command leaves it where it is; give one")
 			case (from == "") == !(lost || none):
 				return misuse("give --from FILE to restore a backup, or afterwards --nothing-lost or --accept-lost to have new answers given")
-			case keep && from != "":
-				return misuse("--keep-keys belongs to --nothing-lost or --accept-lost")
+			case (keep || end) && from != "":
+				return misuse("--keep-keys and --end-keys belong to --nothing-lost or --accept-lost")
+			case keep && end:
+				return misuse("--keep-keys and --end-keys say opposite things; give one")
 			case lost || none:
-				if err := holdout.AcceptRestored(data, holdout.Accepted{Lost: lost, Keys: keep}); err != nil {
+				said := holdout.Accepted{Lost: lost}
+				if keep {
+					said.Keys = holdout.KeysStay
+				} else if end {
+					said.Keys = holdout.KeysEnd
+				}
+				if err := holdout.AcceptRestored(data, said); err != nil {
 					return err
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s. Start the server (again)\n", data, holdout.RestoreState(data))
@@ -379,6 +388,7 @@ Compare the newest answer that anyone kept with holdoutd verify DIR before you s
 	cmd.Flags().StringVar(&shared, "ledger", "", "address of the ledger, where the backup is of servers that were started with --ledger; or @FILE with it")
 	cmd.Flags().BoolVar(&none, "nothing-lost", false, "say of a restored directory that nothing was answered or released, and no holdout retired, after the backup")
 	cmd.Flags().BoolVar(&keep, "keep-keys", false, "say of a restored directory that no key and no grant was revoked after the backup: those from before stay valid")
+	cmd.Flags().BoolVar(&end, "end-keys", false, "say of a restored directory that keys and grants from before the restore end: the default, but for a ledger in a database")
 	cmd.Flags().BoolVar(&lost, "accept-lost", false, "say of a restored directory that answers may be lost; cards say so for good")
 	return cmd
 }

@@ -365,7 +365,8 @@ func TestBackupKeys(t *testing.T) {
 		{"restore --data " + folder + "/to", 2, "--from"},
 		{"restore --data " + dir + " --accept-lost", 1, "no restore to accept"},
 		{"restore --data " + dir + " --accept-lost --nothing-lost", 2, "opposite"},
-		{"restore --data " + dir + "-new --from x --keep-keys", 2, "--keep-keys belongs"},
+		{"restore --data " + dir + " --accept-lost --keep-keys --end-keys", 2, "opposite"},
+		{"restore --data " + dir + "-new --from x --keep-keys", 2, "--keep-keys and --end-keys belong"},
 		{"restore --data " + dir + " --keep-keys", 2, "give --from"},
 		{"restore --from " + file + " --passphrase-file " + right + " --data " + folder + "/bare", 0, "server.key was not in the backup"},
 		{"restore --from " + file + " --passphrase-file " + right + " --data " + folder + "/other --server-key " + in("other.key", strings.Repeat("ab", 32)), 1, "another server key"},
@@ -584,6 +585,9 @@ func TestBackupShared(t *testing.T) {
 		nothingThere(t, filepath.Dir(to))
 	}
 	to = key.restore(t, file, "--ledger", r.address)
+	if _, errs, code := holdoutd(t, "restore", "--data", to, "--nothing-lost"); code != 1 || !strings.Contains(errs, "--end-keys: all keys") {
+		t.Errorf("nobody has said what becomes of the keys of all servers: %d %s", code, errs)
+	}
 	done(t, "restore", "--data", to, "--nothing-lost", "--keep-keys")
 	p := startServer(t, to, "--ledger", r.address)
 	c := connect(t, p, to)
