@@ -15,7 +15,6 @@ make ./queries TestReference
 make ./thresholdout TestPage
 make ./thresholdout/compare 'TestPage|TestChoosing'
 make ./cmd/holdoutd TestCommandsPage
-make ./tests/faults TestPage
 PATH=${HOLDOUTD_NODE:?}:$PATH npm --prefix web run build --silent
 make ./tests 'TestMomentsAgainstNumPy|TestDecisionsAgainstSciPy|TestModelsAgainstScikitLearn'
 git status --short

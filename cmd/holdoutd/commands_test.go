@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/holdoutd/holdoutd/internal/api"
 	"github.com/holdoutd/holdoutd/internal/members"
@@ -20,53 +19,50 @@ var update = flag.Bool("update", false, "rewrite docs/COMMANDS.md")
 
 const commandsPage = "../../docs/COMMANDS.md"
 
+// shownExamples are how many examples of a command the page has; its help has the others, and its flags.
+const shownExamples = 2
+
 // commandsMarkdown is the page of all commands, made of their helps.
 func commandsMarkdown() string {
 	root := rootCommand()
 	var b strings.Builder
 	b.WriteString(`# Commands
 
-What ` + "`holdoutd --help`" + ` says, and the help of each command. This page is made from them (make generate).
+What each command is for. ` + "`holdoutd COMMAND --help`" + ` says the rest, with its flags. This page is made of the helps (make generate).
 
 ` + root.Long + "\n")
 	for _, c := range root.Commands() {
 		if c.Hidden || c.Name() == "help" {
 			continue
 		}
-		help(&b, c, "##")
-		if c.Name() == "ask" {
-			b.WriteString("\n| command | what |\n|---|---|\n")
-			for _, t := range c.Commands() {
-				fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(strings.TrimSuffix(t.UseLine(), " [flags]"), "|", `\|`), t.Short)
-			}
+		purpose(&b, c)
+		if c.Name() == "ask" { // its commands are the types of queries
+			b.WriteString("\nTYPE is one of [QUERIES.md](QUERIES.md); `holdoutd ask TYPE --help` has its members.\n")
 			continue
 		}
-		for _, sub := range c.Commands() {
-			help(&b, sub, "###")
+		if subs := c.Commands(); len(subs) > 0 {
+			b.WriteString("\n| command | what |\n|---|---|\n")
+			for _, sub := range subs {
+				fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(strings.TrimSuffix(sub.UseLine(), " [flags]"), "|", `\|`), sub.Short)
+			}
 		}
 	}
 	return b.String()
 }
 
-func help(b *strings.Builder, c *cobra.Command, heading string) {
-	text := c.Long
-	if text == "" {
-		text = c.Short + "."
-	}
-	fmt.Fprintf(b, "\n%s %s\n\n```text\n%s\n\nUsage: %s\n\nExamples:\n%s\n", heading, c.CommandPath(), text, c.UseLine(), c.Example)
-	for _, group := range []struct {
-		name  string
-		flags *pflag.FlagSet
-	}{{"Flags", c.NonInheritedFlags()}, {"Flags of all its commands", c.PersistentFlags()}} {
-		own := pflag.NewFlagSet("", pflag.ContinueOnError)
-		group.flags.VisitAll(func(f *pflag.Flag) {
-			if f.Name != "help" && (group.flags == c.PersistentFlags()) == (c.PersistentFlags().Lookup(f.Name) != nil) {
-				own.AddFlag(f)
+// purpose is the part of one command.
+func purpose(b *strings.Builder, c *cobra.Command) {
+	fmt.Fprintf(b, "\n## %s\n\n%s: `%s`\n", c.CommandPath(), c.Short, strings.TrimSuffix(c.UseLine(), " [flags]"))
+	b.WriteString("\n```sh\n")
+	shown := 0
+	for line := range strings.Lines(c.Example) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "holdoutd ") {
+			if shown++; shown > shownExamples {
+				break
 			}
-		})
-		if own.HasAvailableFlags() {
-			fmt.Fprintf(b, "\n%s:\n%s", group.name, own.FlagUsagesWrapped(helpWidth))
 		}
+		b.WriteString(line + "\n")
 	}
 	b.WriteString("```\n")
 }
