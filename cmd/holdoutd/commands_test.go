@@ -53,7 +53,7 @@ What each command is for. ` + "`holdoutd COMMAND --help`" + ` says the rest, wit
 // purpose is the part of one command.
 func purpose(b *strings.Builder, c *cobra.Command) {
 	fmt.Fprintf(b, "\n## %s\n\n%s: `%s`\n", c.CommandPath(), c.Short, strings.TrimSuffix(c.UseLine(), " [flags]"))
-	b.WriteString("\n```sh\n")
+	b.WriteString("\n```text\n")
 	shown := 0
 	for line := range strings.Lines(c.Example) {
 		line = strings.TrimSpace(line)
