@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -48,24 +49,86 @@ and the widest that it can have. Of a query that was answered it says what was r
 
 `
 
+// commonTypes is how many types have a member in the same words that stands once for all of them.
+const commonTypes = 3
+
+// commonWords is the least number of words of a member that stands once: what is shorter is read faster at its type.
+const commonWords = 12
+
+// commonMembers are members that many types have, in the order in which types have them: of each name the words of most types.
+func commonMembers() (common []member) {
+	count := map[[2]string]int{}
+	var all []member
+	for _, k := range kinds {
+		for _, m := range k.make().members() {
+			key := [2]string{m.name, m.doc}
+			if count[key]++; count[key] == 1 {
+				all = append(all, m)
+			}
+		}
+	}
+	of := func(m member) int { return count[[2]string{m.name, m.doc}] }
+	for _, m := range all {
+		same := func(other member) bool { return other.name == m.name }
+		if at := slices.IndexFunc(common, same); of(m) < commonTypes || len(strings.Fields(m.doc)) < commonWords {
+			continue
+		} else if at < 0 {
+			common = append(common, m)
+		} else if of(m) > of(common[at]) {
+			common[at] = m
+		}
+	}
+	return common
+}
+
 func queriesPage() []byte {
 	var b bytes.Buffer
 	b.WriteString(referenceHead)
 	for _, k := range kinds {
 		fmt.Fprintf(&b, "- [`%s`](#%s) %s\n", k.name, k.name, firstSentence(k.doc))
 	}
+	row := func(m member) {
+		need := ""
+		if m.required && !m.labels {
+			need = "required"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m.name, need, strings.ReplaceAll(m.doc, "|", `\|`))
+	}
+	const head = "| member | | what |\n|---|---|---|\n"
+	common := commonMembers()
+	b.WriteString("\n## Members of many types\n\nA type that has one of these names it, and says what is otherwise.\n\n| member | what |\n|---|---|\n")
+	for _, m := range common {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", m.name, strings.ReplaceAll(m.doc, "|", `\|`))
+	}
 	for _, k := range kinds {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", k.name, k.doc)
 		for _, e := range k.examples {
 			fmt.Fprintf(&b, "```json\n%s\n```\n\n", e)
 		}
-		b.WriteString("| member | | what |\n|---|---|---|\n")
+		var own []member
+		var names []string
 		for _, m := range k.make().members() {
-			need := ""
-			if m.required && !m.labels {
-				need = "required"
+			if slices.ContainsFunc(common, func(c member) bool { return c.name == m.name && c.doc == m.doc }) {
+				name := "`" + m.name + "`"
+				if m.required && !m.labels {
+					name += " (required)"
+				}
+				names = append(names, name)
+			} else {
+				own = append(own, m)
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m.name, need, strings.ReplaceAll(m.doc, "|", `\|`))
+		}
+		if len(own) > 0 {
+			b.WriteString(head)
+			for _, m := range own {
+				row(m)
+			}
+		}
+		if len(names) > 0 {
+			if len(own) > 0 {
+				b.WriteString("\n")
+			}
+			fmt.Fprintf(&b, "[As many types](#members-of-many-types): %s.\n", strings.Join(names, ", "))
 		}
 	}
 	return b.Bytes()
