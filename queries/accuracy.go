@@ -7,8 +7,9 @@ import (
 
 var accuracyKind = kind{
 	name: "accuracy",
-	doc: "The share of rows for which a classifier is right. A model with one output predicts true if its prediction is above the threshold. A model " +
-		"with classes predicts the class with the largest score, and the first of them if several are equal. It costs one question, two with where, under guess_and_check one.",
+	doc: "The share of rows for which a classifier is right. A model with one output predicts true if its prediction is above the threshold. A model with classes predicts the class with the largest score, " +
+		"and the first of them if several are equal.",
+	price: price{"1, with where 2", "1"},
 	examples: []string{
 		`{"type":"accuracy","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002,"origin":{"SFO":0.3}},"link":"logit"}}}`,
 		`{"type":"accuracy","label":"delay > 15","prediction":"distance > 1000","where":"origin == 'SFO'"}`,

@@ -10,10 +10,9 @@ import (
 
 var argmaxKind = kind{
 	name: "argmax",
-	doc: "The best of many candidates: the one with the largest mean, or with the least. Under gaussian it costs one question for any number of " +
-		"candidates (exponential mechanism), and the answer names the winner without its value; `questions` pays more for less regret. Under other mechanisms each candidate costs a " +
-		"question, and the answer has all values. The regret is a bound: the best candidate is at most so much better than the selected one, in the " +
-		"query's units. It grows with the logarithm of the number of candidates.",
+	doc: "The best of many candidates: the one with the largest mean, or with the least. Under gaussian the answer names the winner without its value (exponential mechanism), and questions pays more for less regret. " +
+		"Elsewhere it has all values. The regret is a bound: the best candidate is at most so much better than the selected one, in the query's units. It grows with the logarithm of the number of candidates.",
+	price: price{"1", "1 a candidate"},
 	examples: []string{
 		`{"type":"argmax","of":[{"type":"accuracy","label":"delay > 15","prediction":"distance > 500"},{"type":"accuracy","label":"delay > 15","prediction":"distance > 900"}],"names":["500","900"]}`,
 		`{"type":"argmax","of":[{"type":"mean","of":"abs(delay - 5)","range":[0,180]},{"type":"mean","of":"abs(delay - 9)","range":[0,180]}],"least":true}`,

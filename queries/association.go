@@ -10,14 +10,13 @@ import (
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
-const associationDoc = " The form exact is asked where it is one question, under guess_and_check, thresholdout and split with one vote a unit, and clipped elsewhere, with a warning. " +
-	"The form clipped is the mean of the product of the z-scores of x and y, clamped to ±clip, for one question. " +
-	"Centers and scales are those of the training part, or declared. Its interval is about the clamped mean, which is usually nearer to 0 than the correlation without a clip: .449 where Pearson's is .5. "
+const associationDoc = " The form clipped is the mean of the product of the z-scores of x and y, clamped to ±clip. Their centers and scales are the training part's, or declared. " +
+	"Its interval is about the clamped mean, which is nearer to 0: .449 where Pearson's is .5. "
 
 var correlationKind = kind{
-	name: "correlation",
-	doc: "The correlation of two numbers, clamped to ranges." + associationDoc +
-		"The form exact is Pearson's correlation. Elsewhere it is computed from five means and costs five questions (six with where), with a much wider interval. Where it is one question its interval is the narrower, the stronger the correlation is.",
+	name:  "correlation",
+	doc:   "The correlation of two numbers, clamped to ranges." + associationDoc + "The form exact is Pearson's correlation; its interval is the narrower, the stronger the correlation is.",
+	price: price{"clipped 1, with where 2; exact 5, with where 6", "1"},
 	examples: []string{
 		`{"type":"correlation","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000]}`,
 		`{"type":"correlation","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000],"form":"exact"}`,
@@ -27,9 +26,9 @@ var correlationKind = kind{
 }
 
 var covarianceKind = kind{
-	name: "covariance",
-	doc: "The covariance of two numbers, clamped to ranges." + associationDoc +
-		"The mean is then multiplied by the scales. The form exact is E[xy] - E[x]E[y], about public centers. Elsewhere it is computed from three means and costs three questions (four with where).",
+	name:  "covariance",
+	doc:   "The covariance of two numbers, clamped to ranges." + associationDoc + "A clipped answer is the mean times the scales. The form exact is E[xy] - E[x]E[y], about public centers.",
+	price: price{"clipped 1, with where 2; exact 3, with where 4", "1"},
 	examples: []string{
 		`{"type":"covariance","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000]}`,
 		`{"type":"covariance","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000],"form":"exact","where":"origin == 'SFO'"}`,

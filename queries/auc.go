@@ -19,9 +19,9 @@ const (
 
 var aucKind = kind{
 	name: "auc",
-	doc: "The area under the ROC curve of a score that is counted in bins: how probable it is that a row with the label has a score in a higher bin " +
-		"than a row without it, where a tie counts one half. The edges of the bins are declared, or are quantiles of the score in the training part. " +
-		"Under guess_and_check it costs one question: take 50 bins or more. Else, and in earlier holdouts whose units have several rows, B bins cost B questions under gaussian and 2B-1 under other mechanisms; where costs one more.",
+	doc: "The area under the ROC curve of a score that is counted in bins: how probable it is that a row with the label has a score in a higher bin than a row without it, where a tie counts one half. " +
+		"Edges of bins are declared, or are quantiles of the score in the training part. Under guess_and_check take 50 bins or more.",
+	price: price{"one a bin, with where one more", "1; where units have several rows, under thresholdout and split, two a bin"},
 	examples: []string{
 		`{"type":"auc","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002},"link":"logit"}},"edges":[0.2,0.3,0.4]}`,
 		`{"type":"auc","label":"delay > 15","prediction":"distance","edges":[200,400,800,1600],"where":"origin == 'SFO'"}`,
@@ -43,7 +43,7 @@ func (q *auc) members() []member {
 	all := append(q.prediction.members("the truth: a condition"),
 		optional("edges", binEdges{&q.Edges}, fmt.Sprintf("the edges of the bins of the prediction, after its link: 1 to %d rising numbers; a bin is (e, e'] for neighbours", MaxAUCBins-1)),
 		optional("bins", orElseForm{number{into: &q.Bins}, DefaultAUCBins}, fmt.Sprintf("how many bins to make of the training part's scores, 2 to %d; default: %d", MaxAUCBins, DefaultAUCBins)),
-		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs one more question where bins do"),
+		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; under gaussian it costs one more question"),
 		q.prediction.skipping(),
 	)
 	return append(all, q.Guess.members()...)

@@ -12,8 +12,8 @@ import (
 var balancedKind = kind{
 	name: "balanced_accuracy",
 	doc: "The balanced accuracy of a classifier of two classes: the mean of the shares of both that it gets right, in which a rare class counts as much as the other. " +
-		"A model with one output predicts true if its prediction is above the threshold; one with two classes predicts the one with the larger score, and rows of neither do not count. " +
-		"Of more classes ask for the recall of each. It costs four questions, under guess_and_check one.",
+		"It predicts as in accuracy; of a model with two classes, rows of neither do not count. Of more classes ask for the recall of each.",
+	price: price{"3, where units have several rows 4", "1"},
 	examples: []string{
 		`{"type":"balanced_accuracy","label":"delay > 15",` + retrievalModel + `}`,
 		`{"type":"balanced_accuracy","label":"delay > 15","prediction":"distance > 1000","where":"origin == 'SFO'"}`,

@@ -10,10 +10,9 @@ import (
 
 var calibrationKind = kind{
 	name: "calibration",
-	doc: "A reliability diagram: for each bin of the predicted probability, the share of rows in it, the share of these that have the label, and their " +
-		"mean prediction. All are released as one vector: five questions under gaussian for any number of bins, three for each bin under other " +
-		"mechanisms, of which guess_and_check makes each number one. Predictions outside the edges are in no bin. The form gap is one number for each bin, how far the share of its rows that have the label is above their mean prediction: " +
-		"four questions under gaussian, one for each bin under guess_and_check. Bins for which no tokens are left are null.",
+	doc: "A reliability diagram: for each bin of the predicted probability, the share of rows in it, the share of these that have the label, and their mean prediction. The form gap is one number for each bin: " +
+		"how far the share of its rows that have the label is above their mean prediction. Predictions outside the edges are in no bin. Bins for which no tokens are left are null.",
+	price: price{"5; gap 4", "1 a number"},
 	examples: []string{
 		`{"type":"calibration","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002},"link":"logit"}},"edges":[0,0.2,0.25,0.3,1]}`,
 		`{"type":"calibration","label":"delay > 15","prediction":"min(distance / 5000, 1)","where":"origin == 'SFO'"}`,

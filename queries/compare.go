@@ -10,11 +10,10 @@ import (
 
 var compareKind = kind{
 	name: "compare",
-	doc: "Whether b is better than a, by the difference b - a of each row. For example two models' accuracies or losses, or two measurements. The " +
-		"value is the mean difference. The verdict is yes if the whole interval is above by, no if none of it is, else undecided. It costs one " +
-		"question; asking for both means costs two. On the same holdout its interval is as wide as those of the two means together; under guess_and_check it follows how much the differences vary, and is narrow where a and b seldom differ. " +
-		"Two aucs of the same label are compared, too: b's area minus a's. Under guess_and_check that is one question, and narrow where both rank rows alike; elsewhere, and in earlier holdouts whose units have several rows, it costs what both cost. Two balanced accuracies of the same label are compared, too: under guess_and_check that is one question, and narrow where both predict alike. " +
-		"If both means are near an end of their range, two queries can give a narrower result, because the difference is in the middle of its range.",
+	doc: "Whether b is better than a, by the mean of the difference b - a of each row: two models' accuracies or losses, two measurements; or two aucs, or two balanced accuracies, of the same label. " +
+		"The verdict is yes if the whole interval is above by, no if none of it is, else undecided. Under guess_and_check the interval follows how much the differences vary, and is narrow where a and b seldom differ. " +
+		"Elsewhere it is as wide as those of both means together; if both are near an end of their range, two queries can give a narrower result.",
+	price: price{"1; of aucs or balanced accuracies what both cost", "1; of aucs what both cost where that is not 1"},
 	examples: []string{
 		`{"type":"compare","a":{"type":"mean","of":"delay","range":[-60,180]},"b":{"type":"mean","of":"distance / 10","range":[-60,180]}}`,
 		`{"type":"compare","a":{"type":"accuracy","label":"delay > 15","prediction":"distance > 500"},"b":{"type":"accuracy","label":"delay > 15","prediction":"distance > 900"},"by":0.01}`,

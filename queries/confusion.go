@@ -11,9 +11,9 @@ import (
 const MaxConfusion = 32
 
 var confusionKind = kind{
-	name: "confusion",
-	doc: "The confusion matrix of a classifier: for each pair of a label and a predicted class, the share of rows that have it. Rows whose label is no " +
-		"class of the model are not counted. " + shareCost,
+	name:  "confusion",
+	doc:   "The confusion matrix of a classifier: for each pair of a label and a predicted class, the share of rows that have it. Rows whose label is no class of the model are not counted. " + sharesDoc,
+	price: price{"at most 4", "1 a share"},
 	examples: []string{
 		`{"type":"confusion","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002},"link":"logit"}},"threshold":0.2}`,
 		`{"type":"confusion","label":"delay > 15","prediction":"distance > 1000"}`,
@@ -33,7 +33,7 @@ type confusion struct {
 func (q *confusion) members() []member {
 	return append(q.prediction.members(labelDoc),
 		q.prediction.thresholdMember(&q.Threshold),
-		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs at most one more question, under guess_and_check none"),
+		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; under gaussian it costs at most one more question"),
 		q.prediction.skipping(),
 		q.itemGuesses.member(),
 	)

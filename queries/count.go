@@ -6,8 +6,9 @@ import (
 )
 
 var countKind = kind{
-	name: "count",
-	doc:  "The number of holdout rows for which a condition holds: " + totalDoc("fraction"),
+	name:  "count",
+	doc:   "The number of holdout rows for which a condition holds: " + totalDoc("fraction"),
+	price: price{"1, where units have several rows 2", "1"},
 	examples: []string{
 		`{"type":"count","of":"delay > 15"}`,
 		`{"type":"count","where":"origin == 'SFO'"}`,

@@ -11,10 +11,9 @@ import (
 
 var differenceKind = kind{
 	name: "difference",
-	doc: "The mean of a number, clamped to a range, or the fraction of a condition, in one group of rows minus that in another. A row that is in both " +
-		"groups counts in the first one only. With one condition the other group is all other rows. Its four sums are released as one vector: three " +
-		"questions under gaussian, four if units have several rows. Under guess_and_check it is one question. Under other mechanisms it costs four, as two means with where do, and " +
-		"has a narrower interval.",
+	doc: "The mean of a number, clamped to a range, or the fraction of a condition, in one group of rows minus that in another. With one condition the other group is all other rows. " +
+		"A row that is in both groups counts in the first one only. The interval is narrower than that of two means with where.",
+	price: price{"3, where units have several rows 4", "1"},
 	examples: []string{
 		`{"type":"difference","of":"delay","range":[-60,180],"between":["origin == 'SFO'","origin == 'OAK'"]}`,
 		`{"type":"difference","of":"delay > 15","between":["distance < 500"]}`,

@@ -186,10 +186,17 @@ func told(s map[string]any) map[string]any {
 // TypeDescription is all that there is to know of one type of query.
 type TypeDescription struct {
 	Type     string
-	Says     string // what it is
+	Says     string // what it is, and costs
+	Price    Price
 	Members  []MemberDescription
 	OneOf    []string          // members of which at least one is needed
 	Examples []json.RawMessage // queries that Parse accepts
+}
+
+// Price is what a query of a type costs, in questions, under a mechanism: "2, with where 3".
+type Price struct {
+	Gaussian string
+	Checked  string // under guess_and_check, thresholdout and split
 }
 
 // MemberDescription is all that there is to know of a member.
@@ -207,7 +214,7 @@ func Describe(name string) (d TypeDescription, ok bool) {
 		return d, false
 	}
 	k := kinds[at]
-	d = TypeDescription{Type: k.name, Says: k.doc, OneOf: k.needsOne}
+	d = TypeDescription{Type: k.name, Says: k.says(), Price: Price{k.price.gaussian, k.price.checked}, OneOf: k.needsOne}
 	for _, m := range k.make().members() {
 		d.Members = append(d.Members, MemberDescription{m.name, m.required && !m.labels, m.doc, m.form.schema()})
 	}

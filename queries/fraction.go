@@ -6,8 +6,9 @@ import (
 )
 
 var fractionKind = kind{
-	name: "fraction",
-	doc:  "The share of rows for which a condition holds. With where it is the share among the rows for which that condition holds.",
+	name:  "fraction",
+	doc:   "The share of rows for which a condition holds. With where it is the share among the rows for which that condition holds.",
+	price: price{"1, with where 2", "1"},
 	examples: []string{
 		`{"type":"fraction","of":"delay > 15 && distance < 500"}`,
 		`{"type":"fraction","of":"delay > 15","where":"origin in ['SFO','OAK']"}`,

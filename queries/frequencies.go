@@ -6,9 +6,9 @@ import (
 )
 
 var frequenciesKind = kind{
-	name: "frequencies",
-	doc: "The shares of rows that have each category of a text column, and of rows that have another value or none. The categories are declared or the " +
-		"training part's, never the holdout's. " + shareCost,
+	name:  "frequencies",
+	doc:   "The shares of rows that have each category of a text column, and of rows that have another value or none. The categories are declared or the training part's, never the holdout's. " + sharesDoc,
+	price: price{"at most 4", "1 a share"},
 	examples: []string{
 		`{"type":"frequencies","of":"origin","values":["SFO","OAK","SJC"]}`,
 		`{"type":"frequencies","of":"origin","values":["SFO","OAK"],"where":"delay > 15"}`,
@@ -28,7 +28,7 @@ func (q *frequencies) members() []member {
 	return []member{
 		required("of", expression{&q.Of}, "a text column"),
 		optional("values", textsForm{&q.Values}, valuesDoc),
-		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs at most one more question, under guess_and_check none"),
+		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; under gaussian it costs at most one more question"),
 		q.itemGuesses.member(),
 	}
 }

@@ -15,10 +15,9 @@ const MaxGradient = 4096
 
 var gradientKind = kind{
 	name: "gradient",
-	doc: "The gradient of a linear model's mean loss by its intercept and weights: of the log loss with the link logit, of the squared error (not " +
-		"halved) with identity. A row's gradient that is longer than clip is scaled down to the length clip. All coordinates are released as one " +
-		"vector: one question under gaussian for any number of weights, one for each weight under other mechanisms. With it you can train a model on " +
-		"the holdout itself.",
+	doc: "The gradient of a linear model's mean loss by its intercept and weights: of the log loss with the link logit, of the squared error (not halved) with identity. " +
+		"A row's gradient that is longer than clip is scaled down to the length clip. With it you can train a model on the holdout itself.",
+	price: price{"1", "1 a weight"},
 	examples: []string{
 		`{"type":"gradient","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002,"origin":{"SFO":0,"OAK":0}},"link":"logit"}},"clip":1}`,
 		`{"type":"gradient","label":"delay","model":{"linear":{"weights":{"distance":0}}},"clip":1000}`,

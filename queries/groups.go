@@ -12,9 +12,10 @@ import (
 
 var groupsKind = kind{
 	name: "groups",
-	doc: "The mean of a number, clamped to a range, or the fraction of a condition, in each group of rows, and in all other rows together: by the categories of a text column, by the values of a number or by ranges of it, or by " +
-		"whether a condition holds. One mean with where gives it for one group; groups gives it for all. Values are declared or the training part's. All sums are released as one vector: four " +
-		"questions under gaussian; under guess_and_check each group is one question, as one mean with where is; under other mechanisms two. The groups other and null are left out where the card, or public features, exclude them. Groups for which no tokens are left are null; a group of which there are too few rows to compare with, or none, has no value under guess_and_check, and needs no token.",
+	doc: "The mean of a number, clamped to a range, or the fraction of a condition, in each group of rows, and in all other rows together. Groups are the categories of a text column, values or ranges of a number, " +
+		"or whether a condition holds; they are declared or the training part's. The groups other and null are left out where public facts exclude them. Groups for which no tokens are left are null. " +
+		"Under guess_and_check a group with too few rows to compare with is null, too, and needs no token.",
+	price: price{"4", "1 a group"},
 	examples: []string{
 		`{"type":"groups","of":"delay","range":[-60,180],"by":"origin","values":["SFO","OAK","SJC"]}`,
 		`{"type":"groups","of":"delay > 15","by":"origin","values":["SFO","OAK"],"where":"distance < 500"}`,

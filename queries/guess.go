@@ -22,9 +22,10 @@ var zero = 0.0
 
 func (g *guess) members() []member {
 	return []member{
-		optional("guess", number{into: &g.Value}, "under guess_and_check: your own guess of the answer; default: what the check part says where a model or predictions are asked about, else the training and the check part together"),
-		optional("half_width", number{into: &g.HalfWidth, above: &zero}, "under guess_and_check: the half-width of the interval that you want, if your guess passes or where the answer is measured; default: planned by the server"),
-		optional("measure", eitherTruth{&g.Measure}, "under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but measured where no check has your half_width and a measured answer has, and where the guess would be the score of a model (not the difference of two) on rows that it may have been fitted to, while less than half of the tokens are spent"),
+		optional("guess", number{into: &g.Value}, "under guess_and_check: your own guess of the answer; default: the answer on the check part where a model or predictions are asked about, else on the training and the check part together"),
+		optional("half_width", number{into: &g.HalfWidth, above: &zero}, "under guess_and_check: the half-width that you want, if your guess passes or the answer is measured; default: planned by the server"),
+		optional("measure", eitherTruth{&g.Measure}, "under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a condition. "+
+			"false to have a guess checked. Default: measured where only that reaches your half_width, or where the guess would be a model's score (not the difference of two) on rows that it may have been fitted to, while less than half of the tokens are spent; else checked"),
 	}
 }
 

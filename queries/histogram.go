@@ -9,9 +9,9 @@ import (
 )
 
 var histogramKind = kind{
-	name: "histogram",
-	doc: "The shares of rows whose number lies between edges: in [a, b) for neighbours a < b, in [a, b] for the last two; and the shares below, above " +
-		"and null. " + shareCost,
+	name:  "histogram",
+	doc:   "The shares of rows whose number lies between edges: in [a, b) for neighbours a < b, in [a, b] for the last two; and the shares below, above and null. " + sharesDoc,
+	price: price{"at most 4", "1 a share"},
 	examples: []string{
 		`{"type":"histogram","of":"delay","edges":[-60,0,15,60,180]}`,
 		`{"type":"histogram","of":"distance","edges":[0,500,1000,2000],"where":"origin == 'SFO'"}`,
@@ -31,7 +31,7 @@ func (q *histogram) members() []member {
 	return []member{
 		required("of", expression{&q.Of}, "the number: a row expression"),
 		required("edges", edgesForm{&q.Edges}, fmt.Sprintf("rising numbers, 2 to %d of them", MaxEdges)),
-		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs at most one more question, under guess_and_check none"),
+		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; under gaussian it costs at most one more question"),
 		q.itemGuesses.member(),
 	}
 }

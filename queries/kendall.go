@@ -17,9 +17,9 @@ const (
 
 var kendallKind = kind{
 	name: "kendall",
-	doc: "Kendall's tau of two numbers that are counted in bins: how much more probable it is that of two rows the one with the higher x has the higher y than that it has the lower one. Ties " +
-		"count as neither (tau_a), so that it is nearer to 0 than tau_b. The edges of the bins are declared, or are quantiles of x and of y in the training part. It costs one question, " +
-		"under guess_and_check, and under gaussian in a batch fixed beforehand (rounds=1), where a unit is one row. Other mechanisms have no answer to it.",
+	doc: "Kendall's tau of two numbers that are counted in bins: how much more probable it is that of two rows the one with the higher x has the higher y than that it has the lower one. " +
+		"Ties count as neither (tau_a), so it is nearer to 0 than tau_b. Edges of bins are declared, or are quantiles in the training part.",
+	price: price{"1 with rounds=1, where a unit is one row, else refused", "1 where a unit is one row, else refused"},
 	examples: []string{
 		`{"type":"kendall","x":"delay","y":"distance","edges_x":[0,5,10,20,40],"edges_y":[200,400,800,1600]}`,
 		`{"type":"kendall","x":"delay","y":"distance","edges_x":[0,15],"edges_y":[500],"where":"origin == 'SFO'"}`,

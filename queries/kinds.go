@@ -15,9 +15,22 @@ import (
 type kind struct {
 	name     string
 	doc      string
+	price    price
 	examples []string // bodies that Parse accepts
 	needsOne []string // members of which at least one is needed; what rules checks, for the schema
 	make     func() body
+}
+
+// price is what a query of a type costs, in questions: a number, perhaps with what it is a number of, and what changes it. Mechanisms that check a guess read a statistic as one question; gaussian releases means.
+type price struct{ gaussian, checked string }
+
+// says is what a query of a type is, and costs.
+func (k kind) says() string {
+	cost := k.price.checked
+	if k.price.gaussian != cost {
+		cost += "; under gaussian " + k.price.gaussian
+	}
+	return k.doc + "\n\nPrice in questions: " + cost + "."
 }
 
 // body is the content of a query of one type.
@@ -252,7 +265,7 @@ func (k kind) schema(prefix string) map[string]any {
 		examples[i] = json.RawMessage(e)
 	}
 	s := map[string]any{
-		"title": k.schemaName(), "type": "object", "description": k.doc, "properties": properties, "required": needed,
+		"title": k.schemaName(), "type": "object", "description": k.says(), "properties": properties, "required": needed,
 		"additionalProperties": false, "examples": examples,
 	}
 	if len(k.needsOne) > 0 {

@@ -11,11 +11,10 @@ import (
 
 var lossKind = kind{
 	name: "loss",
-	doc: "The mean loss of a model's predictions, each row's loss clamped to a range. For classes: zero_one is 1 where the prediction is wrong; log is " +
-		"minus the logarithm of the probability that the model gives to the label, clipped; brier is the squared distance of the probabilities from " +
-		"the label, halved if there are several classes. For a condition and the model's score s: hinge is max(0, 1 - s) where the label holds, else " +
-		"max(0, 1 + s). For numbers, with e = label - prediction: squared is e², absolute is |e|, pinball is the larger of q·e and (q-1)·e. It costs " +
-		"one question, two with where, under guess_and_check one.",
+	doc: "The mean loss of a model's predictions, each row's loss clamped to a range. For classes: zero_one is 1 where the prediction is wrong; log is minus the logarithm of the probability that the model gives to the label, clipped; " +
+		"brier is the squared distance of the probabilities from the label, halved if there are several classes. For a condition and the model's score s: hinge is max(0, 1 - s) where the label holds, else max(0, 1 + s). " +
+		"For numbers, with e = label - prediction: squared is e², absolute is |e|, pinball is the larger of q·e and (q-1)·e.",
+	price: price{"1, with where 2", "1"},
 	examples: []string{
 		`{"type":"loss","loss":"log","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002},"link":"logit"}},"clip":0.01}`,
 		`{"type":"loss","loss":"absolute","label":"delay","prediction":"distance / 100","range":[0,120]}`,

@@ -8,8 +8,9 @@ import (
 )
 
 var meanKind = kind{
-	name: "mean",
-	doc:  "The mean of a number, clamped to a range. With where it is the mean over the rows for which the condition holds.",
+	name:  "mean",
+	doc:   "The mean of a number, clamped to a range. With where it is that of the rows for which the condition holds.",
+	price: price{"1, with where 2", "1"},
 	examples: []string{
 		`{"type":"mean","of":"delay","range":[-60,180]}`,
 		`{"type":"mean","of":"delay","range":[-60,180],"where":"origin == 'SFO'"}`,

@@ -7,10 +7,9 @@ import (
 )
 
 var passesKind = kind{
-	name: "passes",
-	doc: "Whether a number is above, or below, a bar: any query whose answer is one number, at its price. The verdict is yes if the whole interval is " +
-		"beyond the bar, no if none of it is, else undecided. The answer has the value, too. A noisy yes or no alone would not be cheaper at the same " +
-		"certainty: at a quarter of the price its noise has tails that are far wider than the interval.",
+	name:  "passes",
+	doc:   "Whether a number is above, or below, a bar: any query whose answer is one number. The verdict is yes if the whole interval is beyond the bar, no if none of it is, else undecided. The answer has the value, too.",
+	price: price{"that of the number", "that of the number"},
 	examples: []string{
 		`{"type":"passes","of":{"type":"fraction","of":"delay > 15"},"below":0.25}`,
 		`{"type":"passes","of":{"type":"mean","of":"delay","range":[-60,180],"where":"origin == 'SFO'"},"above":5}`,

@@ -32,7 +32,8 @@ func (q *prediction) members(label string) []member {
 		optional("model", modelForm{&q.Model, &q.Features}, modelDoc),
 		optional(computedMember, computedForm{&q.Features}, featuresDoc),
 		optional("prediction", expression{&q.Prediction}, "instead of a model: a row expression, such as a column of predictions"),
-		optional("predictions", rowPredictionsForm{&q.Rows}, "instead of a model, for holdouts created with features=public: a number for each row of the download of features, in the order of row_id: those of the holdout, then those of the check part, if there is one; also as bytes, or by the digest of numbers that were sent before; of several classes {\"classes\": […], \"of\": […]}, the numbers of each class (MODELS.md)"),
+		optional("predictions", rowPredictionsForm{&q.Rows}, "instead of a model, where the holdout has features=public: a number for each row of the download of features, in the order of row_id: the holdout's, then the check part's; also as bytes, or by the digest of numbers that were sent before. "+
+			"Of several classes {\"classes\": […], \"of\": […]}, the numbers of each class (MODELS.md)"),
 	}
 }
 

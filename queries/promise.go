@@ -13,9 +13,9 @@ type Promise struct {
 	Variance     *float64 // of the values over the units
 }
 
-const promiseDoc = "under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked exactly. While it holds, the interval is the narrower the less it allows; a broken one " +
-	"costs a token, and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement (of a compare of 0 or 1: the share of rows that differ; else " +
-	"the mean distance from 0 of values whose range is symmetric about it), variance (of the values over the units); default: what explain says"
+const promiseDoc = "under gaussian: a bound that the holdout keeps, as you know; it is checked exactly. If it is true, the interval is narrower: the tighter the bound, the narrower. If it is false, it costs a token, " +
+	"and the interval is the usual one. One of at_most, at_least (the answer itself), disagreement (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose range is symmetric), " +
+	"variance (of the values over the units); default: what explain says"
 
 func (p *Promise) members() []member {
 	return []member{

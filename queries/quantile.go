@@ -18,13 +18,13 @@ const (
 	MaxSteps = 12
 )
 
-const quantileCost = "Under guess_and_check it costs one question: the numbers of rows below each step of the resolution are compared with what the training part foresees. " +
-	"So it does in a batch fixed beforehand, gaussian with rounds=1. " +
-	"Under other mechanisms, and in a test, it costs one for each step of the search: log2(1 + (high - low)/resolution), rounded up; 10 for the default resolution"
+const quantileCost = "Where it is one question, the numbers of rows below each step of the resolution are compared with what the training part foresees. " +
+	"Elsewhere, and in a test, it is a search, which costs a question a step: log2(1 + (high - low)/resolution), rounded up, or 10."
 
 var quantileKind = kind{
-	name: "quantile",
-	doc:  "The p-quantile of a number, clamped to a range: the least x with P(number <= x) >= p, up to a resolution. " + quantileCost + ".",
+	name:  "quantile",
+	doc:   "The p-quantile of a number, clamped to a range: the least x with P(number <= x) >= p, up to a resolution. " + quantileCost,
+	price: price{"10; 1 with rounds=1", "1"},
 	examples: []string{
 		`{"type":"quantile","of":"delay","range":[-60,180],"p":0.9}`,
 		`{"type":"quantile","of":"delay","range":[-60,180],"p":0.25,"resolution":1,"where":"origin == 'SFO'"}`,
@@ -34,7 +34,8 @@ var quantileKind = kind{
 
 var medianKind = kind{
 	name:     "median",
-	doc:      "The median of a number, clamped to a range: its quantile at p = 1/2. " + quantileCost + ".",
+	doc:      "The median of a number, clamped to a range: its quantile at p = 1/2. " + quantileCost,
+	price:    price{"10; 1 with rounds=1", "1"},
 	examples: []string{`{"type":"median","of":"delay","range":[-60,180],"resolution":1}`},
 	make:     func() body { half := 0.5; return &quantile{P: &half, median: true} },
 }

@@ -12,10 +12,9 @@ import (
 
 var r2Kind = kind{
 	name: "r2",
-	doc: "The coefficient of determination of predictions of a number, 1 - E[(y - p)²]/Var[y], where label y and prediction p are clamped to a range. " +
-		"An answer below -1 is given as -1. It costs three questions, four with where: for the squared error, and for two moments of the label about " +
-		"a public center (the training part's mean, or the middle of the range if there is no training part). Under guess_and_check it is one question, whose interval follows how much the squared errors differ from " +
-		"what the training part's R² makes of the label's squared deviations.",
+	doc: "The coefficient of determination of predictions of a number, 1 - E[(y - p)²]/Var[y], where label y and prediction p are clamped to a range. An answer below -1 is given as -1. " +
+		"Under guess_and_check the interval follows how much the squared errors differ from what the training part's R² makes of the label's squared deviations.",
+	price: price{"3, with where 4", "1"},
 	examples: []string{
 		`{"type":"r2","label":"delay","model":{"linear":{"intercept":10,"weights":{"distance":0.001}}},"range":[-60,180]}`,
 		`{"type":"r2","label":"delay","prediction":"distance / 100","range":[-60,180],"where":"delay != null"}`,

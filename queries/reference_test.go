@@ -33,20 +33,20 @@ func TestReference(t *testing.T) {
 
 const referenceHead = `# Queries
 
-One query is one JSON object with a "type". This page is made from the code that reads them (make generate). Expressions are CEL over a row's columns: [EXPRESSIONS.md](EXPRESSIONS.md). What an interval promises is in
-[GUARANTEES.md](GUARANTEES.md).
+A query is a JSON object with a "type". This page is made from the code that reads them (make generate). Expressions are CEL over a row's
+columns: [EXPRESSIONS.md](EXPRESSIONS.md). What an interval promises is in [GUARANTEES.md](GUARANTEES.md), and words are in
+[GLOSSARY.md](GLOSSARY.md).
 
-Every query may have a "note", a remark of your own that does not change the query. An unknown member is an error. The same
-query in another spelling (white space, redundant parentheses, the order of commutative operands, the spelling of numbers, the
-order of members) is the same query: it replays the recorded answer at no cost.
+Any query may have a "note", a remark of your own. An unknown member is an error. The same query in another spelling (white space, redundant
+parentheses, the order of operands and members, the spelling of numbers) replays the recorded answer at no cost.
 
-A query costs *questions*, which the budget counts. Each mean that is released for the query costs one: a mean one, a variance two. Under
-gaussian several means can be released together as a vector (a histogram, a confusion matrix, a gradient). A vector costs a few
-questions for any number of categories, and its intervals are somewhat wider. A choice among candidates costs one question. Under
-other mechanisms each mean costs one question. Words are in [GLOSSARY.md](GLOSSARY.md).
-` + "`POST …/queries/explain`" + ` says what a query means and, without touching a holdout row, every way in which its answer can come out (` + "`outcomes`" + `: close, rough, differs, …), each with its price, its planned half-width
-and the widest that it can have. Of a query that was answered it says what was recorded. A query that costs more than a tenth of the holdout's questions is asked with ` + "`?max_questions=`" + `.
+A query costs *questions* of the budget, as below. ` + "`POST …/queries/explain`" + ` says the price and what the answer can be (` + "`outcomes`" + `: close, rough, differs, …), each
+with its half-width, and reads no held-out row. A query that costs more than a tenth of the holdout's questions is asked with ` + "`?max_questions=`" + `.
 
+Prices are those of ` + "`guess_and_check`, `thresholdout` and `split`; under `gaussian` some are others" + `.
+
+| type | what | price | gaussian |
+|---|---|---|---|
 `
 
 // commonTypes is how many types have a member in the same words that stands once for all of them.
@@ -85,7 +85,11 @@ func queriesPage() []byte {
 	var b bytes.Buffer
 	b.WriteString(referenceHead)
 	for _, k := range kinds {
-		fmt.Fprintf(&b, "- [`%s`](#%s) %s\n", k.name, k.name, firstSentence(k.doc))
+		gaussian := k.price.gaussian
+		if gaussian == k.price.checked {
+			gaussian = ""
+		}
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n", k.name, k.name, firstSentence(k.doc), k.price.checked, gaussian)
 	}
 	row := func(m member) {
 		need := ""

@@ -13,8 +13,7 @@ import (
 // What retrieval asks of a classifier about one class, the positive one: each is a mean in the rows in which a condition holds.
 
 const (
-	retrievalDoc = "A model with one output predicts true if its prediction is above the threshold; a model with classes predicts the class with the largest score, and positive names the class that counts. " +
-		"It costs two questions, under guess_and_check one."
+	retrievalDoc     = "A model with one output predicts true if its prediction is above the threshold; of a model with classes, positive names the class that counts."
 	retrievalModel   = `"model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002,"origin":{"SFO":0.3}},"link":"logit"}},"threshold":0.2`
 	retrievalClasses = `"label":"origin","positive":"SFO","model":{"softmax":{"classes":["SFO","OAK"],"intercepts":[0.1,0],"weights":{"distance":[0.001,-0.001]}}}`
 )
@@ -30,6 +29,7 @@ func retrievalExamples(name string) []string {
 var precisionKind = kind{
 	name:     "precision",
 	doc:      "The precision of a classifier: the share of the rows that it predicts positive in which the label is positive. " + retrievalDoc,
+	price:    price{"2", "1"},
 	examples: retrievalExamples("precision"),
 	needsOne: needsPrediction,
 	make:     func() body { return &retrieval{what: precision} },
@@ -38,15 +38,16 @@ var precisionKind = kind{
 var recallKind = kind{
 	name:     "recall",
 	doc:      "The recall of a classifier: the share of the rows with a positive label that it predicts positive. " + retrievalDoc,
+	price:    price{"2", "1"},
 	examples: retrievalExamples("recall"),
 	needsOne: needsPrediction,
 	make:     func() body { return &retrieval{what: recall} },
 }
 
 var f1Kind = kind{
-	name: "f1",
-	doc: "The F1 score of a classifier, the harmonic mean of precision and recall. It is 2J/(1+J), where J is the share of rows whose label and prediction are both positive among the rows in which any of them is; " +
-		"the interval is that of J, moved. " + retrievalDoc,
+	name:     "f1",
+	doc:      "The F1 score of a classifier, the harmonic mean of precision and recall. It is 2J/(1+J), where J is the share of rows whose label and prediction are both positive among the rows in which any of them is; the interval is that of J, moved. " + retrievalDoc,
+	price:    price{"2", "1"},
 	examples: retrievalExamples("f1"),
 	needsOne: needsPrediction,
 	make:     func() body { return &retrieval{what: f1} },

@@ -11,9 +11,9 @@ import (
 )
 
 var rmseKind = kind{
-	name: "rmse",
-	doc: "The root mean squared error of predictions of a number, each error clamped to ±max_error. It costs one question, two with where, under guess_and_check one. The " +
-		"interval is that of the mean square, so it is wide if the error is a small part of max_error.",
+	name:  "rmse",
+	doc:   "The root mean squared error of predictions of a number, each error clamped to ±max_error. The interval is that of the mean square, so it is wide if the error is a small part of max_error.",
+	price: price{"1, with where 2", "1"},
 	examples: []string{
 		`{"type":"rmse","label":"delay","model":{"linear":{"intercept":10,"weights":{"distance":0.001}}},"max_error":120}`,
 		`{"type":"rmse","label":"delay","prediction":"distance / 100","max_error":60,"where":"delay != null"}`,

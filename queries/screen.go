@@ -13,9 +13,9 @@ import (
 
 var screenKind = kind{
 	name: "screen",
-	doc: "Many features against one label in one request: for each feature the correlation, or the mean product, at one question. Under thresholdout " +
-		"and guess_and_check only features for which training part and holdout disagree spend tokens. When no tokens are left, the other features are " +
-		"null and cost nothing.",
+	doc: "Many features against one label in one request: for each feature the correlation, or the mean product. Only features for which training part and holdout disagree take tokens. " +
+		"Features for which none are left are null and cost nothing.",
+	price: price{"1 a feature", "1 a feature"},
 	examples: []string{
 		`{"type":"screen","label":"delay > 15","features":["distance"],"range":[0,3000]}`,
 		`{"type":"screen","label":"delay","features":"d*","statistic":"product","range":[0,3000],"range_label":[-60,180]}`,

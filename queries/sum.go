@@ -8,8 +8,9 @@ import (
 )
 
 var sumKind = kind{
-	name: "sum",
-	doc:  "The sum of a number over the rows of the holdout, each value clamped to a range. Nulls, and rows for which where does not hold, add nothing. It is " + totalDoc("mean"),
+	name:  "sum",
+	doc:   "The sum of a number over the rows of the holdout, each value clamped to a range. Nulls, and rows for which where does not hold, add nothing. It is " + totalDoc("mean"),
+	price: price{"1, where units have several rows 2", "1"},
 	examples: []string{
 		`{"type":"sum","of":"distance","range":[0,3000]}`,
 		`{"type":"sum","of":"delay","range":[-60,180],"where":"origin == 'SFO'"}`,

@@ -14,18 +14,22 @@ import (
 var testKind = kind{
 	name: "test",
 	doc: `A hypothesis test. The answer has the effect with its interval, a p-value, and a verdict: yes if the null hypothesis is rejected, else undecided.
-P-value and verdict hold for all questions of the guarantee together, however you chose this one from earlier answers: **no further correction belongs on top**. The verdict is yes if the interval excludes the null
-hypothesis, which is the case if the p-value is at most 1 - confidence. The p-value is the least level at which the answer's intervals exclude it. These intervals hold together and assume only that
-units are independent, so p-values are larger than a textbook's. None is below 1e-9. Under guess_and_check
-a test of one number narrows its own margin: where the training part sees an effect that the planned half-width could not tell from the null hypothesis, the guess is first checked with less room towards the null hypothesis, as much as could tell it, if more than half of the good guesses pass so, and the answer is
-close, with a p-value of at most 1 - confidence; a guess that passes at the planned half-width alone is rough, with the interval of any other question, costs no token and makes later intervals wider, the first such by up to a quarter. A half_width of your own is taken in its place. The p-value is null under naive and under published bounds, which have no intervals at other levels.
 
-For mean and proportion (both without where) and for goodness-of-fit the answer also has a plain_p_value, if no answer about these units was given before: in the first request of a gaussian holdout, and under
-split. two-sample and two-proportions (the A/B test), and mean and proportion with where, have one where answers are read by their own sample: in a gaussian holdout with rounds=1, or of one question, and under split.
-Under guess_and_check the first question of all has one, if it is of one statistic, made of its outcome: the p-value without the union over all questions. Later tests there have none, since what was told before may have chosen how they are checked; ask tests that you can write down beforehand in a gaussian holdout with rounds=1.
-It is valid for this one test, if you chose its hypothesis beforehand. It is not valid for one of many tests. It holds for any number of units, whether they are alike or not, and for rare events: for a proportion it is the binomial tail, but for counts within one of what the hypothesis expects; there, and for a mean, it uses the
-largest tail that numbers in the range can have, at most e times the binomial one (Bentkus); for cells it is the least of the cells' p-values times their number; for groups it is the least probability at which the
-question's own interval, without a correction for any other question, excludes the hypothesis, and with greater or less it is half as large (but for two groups of units of several rows).
+P-value and verdict hold for all questions of the holdout together, however you chose this one from earlier answers: **no further correction belongs on top**. The p-value is the least level at which the answer's
+intervals exclude the null hypothesis; the verdict is yes if it is at most 1 - confidence. Only the independence of units is assumed, so p-values are larger than a textbook's. None is below 1e-9. It is null under naive
+and under published bounds, which have no intervals at other levels.
+
+Under guess_and_check a test of one number first tries a narrower interval, if the training part shows an effect. If that passes, the answer is close, with a p-value of at most 1 - confidence. If only the planned
+half-width passes, it is rough: it has the usual interval and costs no token, and later intervals are wider, the first such by up to a quarter. A half_width of your own is taken in its place.
+
+A plain_p_value is that of this one test, valid if you chose its hypothesis beforehand; it is not valid for one of many tests. It holds for any number of units, and for rare events (docs/proofs/p-values.md). It is there
+where nothing was answered about these units before:
+
+| test | under |
+|---|---|
+| mean and proportion without where, goodness-of-fit | gaussian, in the first request; split |
+| mean and proportion with where, two-sample, two-proportions | gaussian with rounds=1, or of one question; split |
+| the first question of all, if it is of one statistic | guess_and_check |
 
 | test | members | null hypothesis | effect |
 |---|---|---|---|
@@ -38,6 +42,7 @@ question's own interval, without a correction for any other question, excludes t
 | goodness-of-fit | cells, expected | the cells have the expected shares; rows for which no condition holds are in a last cell | the largest deviation of a share; items: each share minus what is expected |
 | independence | rows, columns | row and column are independent; rows for which no condition holds are in a last row or column | the largest deviation of a cell; items: each cell's share minus the product of its margins |
 | value | query, equals | the answer of any query that is one number is equals | that answer |`,
+	price: price{"that of its effect", "that of its effect"},
 	examples: []string{
 		`{"type":"test","test":"mean","of":"delay","range":[-60,180],"equals":5}`,
 		`{"type":"test","test":"two-proportions","of":"delay > 15","between":["origin == 'SFO'","origin == 'OAK'"]}`,

@@ -4,8 +4,7 @@ import "github.com/holdoutd/holdoutd/queries/shape"
 
 // totalDoc is what is said of a number of rows or a sum over rows, by the name of what it is made of.
 func totalDoc(of string) string {
-	return "the " + of + " times the number of the holdout's rows, which is public. Where units have several rows it is the " + of + ` with "weight":"row": every row has one vote, but no unit more than the card's ` +
-		"largest_unit, and it costs one more question, under guess_and_check none."
+	return "the " + of + " times the number of the holdout's rows, which is public. Where units have several rows, every row has one vote, but no unit has more than the card's largest_unit."
 }
 
 // total is the plan of the sum of a row function over all rows of the holdout, 0 adding nothing: its mean over all rows, times their number. what and value are as in

@@ -12,8 +12,9 @@ import (
 
 var varianceKind = kind{
 	name: "variance",
-	doc: "The variance of a number, clamped to a range: E[(x-c)²] - (E[x]-c)². The center c is public: the training part's mean, or the middle of the " +
-		"range if there is no training part. The center does not change the target, only the interval. It costs two questions, three with where; under guess_and_check one.",
+	doc: "The variance of a number, clamped to a range. It is E[(x-c)²] - (E[x]-c)² about a public center c: the training part's mean, or without one the middle of the range. " +
+		"The center changes the interval, and not the target.",
+	price: price{"2, with where 3", "1"},
 	examples: []string{
 		`{"type":"variance","of":"delay","range":[-60,180]}`,
 		`{"type":"variance","of":"delay","range":[-60,180],"where":"origin == 'SFO'","null":0}`,
@@ -22,8 +23,9 @@ var varianceKind = kind{
 }
 
 var stddevKind = kind{
-	name: "stddev",
-	doc:  "The standard deviation of a number, clamped to a range: the square root of its variance, at the same cost.",
+	name:  "stddev",
+	doc:   "The standard deviation of a number, clamped to a range: the square root of its variance.",
+	price: price{"2, with where 3", "1"},
 	examples: []string{
 		`{"type":"stddev","of":"delay","range":[-60,180]}`,
 		`{"type":"stddev","of":"delay","range":[-60,180],"ddof":1}`,

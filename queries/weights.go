@@ -13,7 +13,7 @@ type weights struct {
 }
 
 const weightsDoc = `{"of": a number, "range": [low, high]}: a weight for each row, clamped to the range, which must not be negative. The answer is ` +
-	`E[weight·value]/E[weight], and costs two questions, under guess_and_check one. The interval is wide if the high end is much larger than the mean weight`
+	`E[weight·value]/E[weight], and costs two questions under gaussian. The interval is wide if the high end is much larger than the mean weight`
 
 type weightsForm struct{ into **weights }
 

@@ -79,38 +79,37 @@ class Questions(ABC, Generic[R]):
         weights: Mapping[str, Any] | None = None,
         where: Expr | None = None,
     ) -> R:
-        r"""The mean of a number, clamped to a range. With where it is the mean over the rows for which the condition
-        holds.
+        r"""The mean of a number, clamped to a range. With where it is that of the rows for which the condition holds.
+
+        Price in questions: 1; under gaussian 1, with where 2.
 
         Args:
             of: the number to average: a row expression
             range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
-            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
-                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
-                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
-                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
-                range is symmetric about it), variance (of the values over the units); default: what explain says
-            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
-                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
-                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
-                "row"; default: unit
+            promise: under gaussian: a bound that the holdout keeps, as you know; it is checked exactly. If it is true,
+                the interval is narrower: the tighter the bound, the narrower. If it is false, it costs a token, and the
+                interval is the usual one. One of at_most, at_least (the answer itself), disagreement (of a compare of 0
+                or 1: the share of rows that differ; else the mean distance from 0 of values whose range is symmetric),
+                variance (of the values over the units); default: what explain says
+            weight: what has one vote: unit or row; default: unit. With row every row counts once, but no unit counts
+                for more than largest_unit rows, which is on the card. Where units have several rows, under gaussian it
+                costs one more question: "unit", "row"; default: unit
             weights: {"of": a number, "range": [low, high]}: a weight for each row, clamped to the range, which must not
-                be negative. The answer is E[weight·value]/E[weight], and costs two questions, under guess_and_check
-                one. The interval is wide if the high end is much larger than the mean weight
-            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+                be negative. The answer is E[weight·value]/E[weight], and costs two questions under gaussian. The
+                interval is wide if the high end is much larger than the mean weight
+            where: a condition: only rows for which it holds count; under gaussian it costs one more question
         """
         return self._ask(
             {
@@ -145,31 +144,31 @@ class Questions(ABC, Generic[R]):
         r"""The share of rows for which a condition holds. With where it is the share among the rows for which that
         condition holds.
 
+        Price in questions: 1; under gaussian 1, with where 2.
+
         Args:
             of: the condition: a row expression
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which a value is null that is compared; default: such a comparison does not
                 hold. It is the same question as with where: x != null, at its price: "skip"
-            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
-                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
-                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
-                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
-                range is symmetric about it), variance (of the values over the units); default: what explain says
-            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
-                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
-                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
-                "row"; default: unit
-            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+            promise: under gaussian: a bound that the holdout keeps, as you know; it is checked exactly. If it is true,
+                the interval is narrower: the tighter the bound, the narrower. If it is false, it costs a token, and the
+                interval is the usual one. One of at_most, at_least (the answer itself), disagreement (of a compare of 0
+                or 1: the share of rows that differ; else the mean distance from 0 of values whose range is symmetric),
+                variance (of the values over the units); default: what explain says
+            weight: what has one vote: unit or row; default: unit. With row every row counts once, but no unit counts
+                for more than largest_unit rows, which is on the card. Where units have several rows, under gaussian it
+                costs one more question: "unit", "row"; default: unit
+            where: a condition: only rows for which it holds count; under gaussian it costs one more question
         """
         return self._ask(
             {
@@ -198,27 +197,28 @@ class Questions(ABC, Generic[R]):
         where: Expr | None = None,
     ) -> R:
         r"""The number of holdout rows for which a condition holds: the fraction times the number of the holdout's rows,
-        which is public. Where units have several rows it is the fraction with "weight":"row": every row has one vote,
-        but no unit more than the card's largest_unit, and it costs one more question, under guess_and_check none.
+        which is public. Where units have several rows, every row has one vote, but no unit has more than the card's
+        largest_unit.
+
+        Price in questions: 1; under gaussian 1, where units have several rows 2.
 
         Args:
             of: the condition: a row expression
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             note: a remark of your own; it is kept in your history and does not change the query
-            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
-                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
-                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
-                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
-                range is symmetric about it), variance (of the values over the units); default: what explain says
+            promise: under gaussian: a bound that the holdout keeps, as you know; it is checked exactly. If it is true,
+                the interval is narrower: the tighter the bound, the narrower. If it is false, it costs a token, and the
+                interval is the usual one. One of at_most, at_least (the answer itself), disagreement (of a compare of 0
+                or 1: the share of rows that differ; else the mean distance from 0 of values whose range is symmetric),
+                variance (of the values over the units); default: what explain says
             where: a condition that must hold as well; it can stand without of; costs nothing more
         """
         return self._ask(
@@ -248,28 +248,28 @@ class Questions(ABC, Generic[R]):
     ) -> R:
         r"""The sum of a number over the rows of the holdout, each value clamped to a range. Nulls, and rows for which
         where does not hold, add nothing. It is the mean times the number of the holdout's rows, which is public. Where
-        units have several rows it is the mean with "weight":"row": every row has one vote, but no unit more than the
-        card's largest_unit, and it costs one more question, under guess_and_check none.
+        units have several rows, every row has one vote, but no unit has more than the card's largest_unit.
+
+        Price in questions: 1; under gaussian 1, where units have several rows 2.
 
         Args:
             of: the number to add up: a row expression
             range: [low, high]: values are clamped to it
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             note: a remark of your own; it is kept in your history and does not change the query
-            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
-                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
-                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
-                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
-                range is symmetric about it), variance (of the values over the units); default: what explain says
+            promise: under gaussian: a bound that the holdout keeps, as you know; it is checked exactly. If it is true,
+                the interval is narrower: the tighter the bound, the narrower. If it is false, it costs a token, and the
+                interval is the usual one. One of at_most, at_least (the answer itself), disagreement (of a compare of 0
+                or 1: the share of rows that differ; else the mean distance from 0 of values whose range is symmetric),
+                variance (of the values over the units); default: what explain says
             where: a condition: other rows add nothing; costs nothing more
         """
         return self._ask(
@@ -297,9 +297,11 @@ class Questions(ABC, Generic[R]):
         range_label: tuple[float, float] | Sequence[float] | None = None,
         statistic: Literal["correlation", "product"] | None = None,
     ) -> R:
-        r"""Many features against one label in one request: for each feature the correlation, or the mean product, at
-        one question. Under thresholdout and guess_and_check only features for which training part and holdout disagree
-        spend tokens. When no tokens are left, the other features are null and cost nothing.
+        r"""Many features against one label in one request: for each feature the correlation, or the mean product. Only
+        features for which training part and holdout disagree take tokens. Features for which none are left are null and
+        cost nothing.
+
+        Price in questions: 1 a feature.
 
         Args:
             label: what the features are compared with: a number, or a condition or a column of 0 and 1, which count as
@@ -342,33 +344,33 @@ class Questions(ABC, Generic[R]):
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
     ) -> R:
-        r"""The variance of a number, clamped to a range: E[(x-c)²] - (E[x]-c)². The center c is public: the training
-        part's mean, or the middle of the range if there is no training part. The center does not change the target,
-        only the interval. It costs two questions, three with where; under guess_and_check one.
+        r"""The variance of a number, clamped to a range. It is E[(x-c)²] - (E[x]-c)² about a public center c: the
+        training part's mean, or without one the middle of the range. The center changes the interval, and not the
+        target.
+
+        Price in questions: 1; under gaussian 2, with where 3.
 
         Args:
             of: the number: a row expression
             range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
             ddof: 1 divides by the number of units minus 1. The interval is about the population, where the two are the
                 same: 0, 1; default: 0
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
-            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
-                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
-                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
-                "row"; default: unit
-            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+            weight: what has one vote: unit or row; default: unit. With row every row counts once, but no unit counts
+                for more than largest_unit rows, which is on the card. Where units have several rows, under gaussian it
+                costs one more question: "unit", "row"; default: unit
+            where: a condition: only rows for which it holds count; under gaussian it costs one more question
         """
         return self._ask(
             {
@@ -400,31 +402,31 @@ class Questions(ABC, Generic[R]):
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
     ) -> R:
-        r"""The standard deviation of a number, clamped to a range: the square root of its variance, at the same cost.
+        r"""The standard deviation of a number, clamped to a range: the square root of its variance.
+
+        Price in questions: 1; under gaussian 2, with where 3.
 
         Args:
             of: the number: a row expression
             range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
             ddof: 1 divides by the number of units minus 1. The interval is about the population, where the two are the
                 same: 0, 1; default: 0
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
-            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
-                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
-                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
-                "row"; default: unit
-            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+            weight: what has one vote: unit or row; default: unit. With row every row counts once, but no unit counts
+                for more than largest_unit rows, which is on the card. Where units have several rows, under gaussian it
+                costs one more question: "unit", "row"; default: unit
+            where: a condition: only rows for which it holds count; under gaussian it costs one more question
         """
         return self._ask(
             {
@@ -464,13 +466,12 @@ class Questions(ABC, Generic[R]):
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
     ) -> R:
-        r"""The covariance of two numbers, clamped to ranges. The form exact is asked where it is one question, under
-        guess_and_check, thresholdout and split with one vote a unit, and clipped elsewhere, with a warning. The form
-        clipped is the mean of the product of the z-scores of x and y, clamped to ±clip, for one question. Centers and
-        scales are those of the training part, or declared. Its interval is about the clamped mean, which is usually
-        nearer to 0 than the correlation without a clip: .449 where Pearson's is .5. The mean is then multiplied by the
-        scales. The form exact is E[xy] - E[x]E[y], about public centers. Elsewhere it is computed from three means and
-        costs three questions (four with where).
+        r"""The covariance of two numbers, clamped to ranges. The form clipped is the mean of the product of the
+        z-scores of x and y, clamped to ±clip. Their centers and scales are the training part's, or declared. Its
+        interval is about the clamped mean, which is nearer to 0: .449 where Pearson's is .5. A clipped answer is the
+        mean times the scales. The form exact is E[xy] - E[x]E[y], about public centers.
+
+        Price in questions: 1; under gaussian clipped 1, with where 2; exact 3, with where 4.
 
         Args:
             x: one number: a row expression
@@ -483,31 +484,29 @@ class Questions(ABC, Generic[R]):
                 default: 3
             form: clipped: the mean of clipped products; exact: from all moments; default: clipped where clip, a center
                 or a scale is named; else exact where that is one question, and clipped elsewhere: "clipped", "exact"
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
-            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
-                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
-                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
-                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
-                range is symmetric about it), variance (of the values over the units); default: what explain says
+            promise: under gaussian: a bound that the holdout keeps, as you know; it is checked exactly. If it is true,
+                the interval is narrower: the tighter the bound, the narrower. If it is false, it costs a token, and the
+                interval is the usual one. One of at_most, at_least (the answer itself), disagreement (of a compare of 0
+                or 1: the share of rows that differ; else the mean distance from 0 of values whose range is symmetric),
+                variance (of the values over the units); default: what explain says
             scale_x: what x is divided by; default: the training part's standard deviation
             scale_y: what y is divided by; default: the training part's standard deviation
-            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
-                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
-                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
-                "row"; default: unit
-            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+            weight: what has one vote: unit or row; default: unit. With row every row counts once, but no unit counts
+                for more than largest_unit rows, which is on the card. Where units have several rows, under gaussian it
+                costs one more question: "unit", "row"; default: unit
+            where: a condition: only rows for which it holds count; under gaussian it costs one more question
         """
         return self._ask(
             {
@@ -555,13 +554,12 @@ class Questions(ABC, Generic[R]):
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
     ) -> R:
-        r"""The correlation of two numbers, clamped to ranges. The form exact is asked where it is one question, under
-        guess_and_check, thresholdout and split with one vote a unit, and clipped elsewhere, with a warning. The form
-        clipped is the mean of the product of the z-scores of x and y, clamped to ±clip, for one question. Centers and
-        scales are those of the training part, or declared. Its interval is about the clamped mean, which is usually
-        nearer to 0 than the correlation without a clip: .449 where Pearson's is .5. The form exact is Pearson's
-        correlation. Elsewhere it is computed from five means and costs five questions (six with where), with a much
-        wider interval. Where it is one question its interval is the narrower, the stronger the correlation is.
+        r"""The correlation of two numbers, clamped to ranges. The form clipped is the mean of the product of the
+        z-scores of x and y, clamped to ±clip. Their centers and scales are the training part's, or declared. Its
+        interval is about the clamped mean, which is nearer to 0: .449 where Pearson's is .5. The form exact is
+        Pearson's correlation; its interval is the narrower, the stronger the correlation is.
+
+        Price in questions: 1; under gaussian clipped 1, with where 2; exact 5, with where 6.
 
         Args:
             x: one number: a row expression
@@ -574,31 +572,29 @@ class Questions(ABC, Generic[R]):
                 default: 3
             form: clipped: the mean of clipped products; exact: from all moments; default: clipped where clip, a center
                 or a scale is named; else exact where that is one question, and clipped elsewhere: "clipped", "exact"
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
-            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
-                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
-                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
-                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
-                range is symmetric about it), variance (of the values over the units); default: what explain says
+            promise: under gaussian: a bound that the holdout keeps, as you know; it is checked exactly. If it is true,
+                the interval is narrower: the tighter the bound, the narrower. If it is false, it costs a token, and the
+                interval is the usual one. One of at_most, at_least (the answer itself), disagreement (of a compare of 0
+                or 1: the share of rows that differ; else the mean distance from 0 of values whose range is symmetric),
+                variance (of the values over the units); default: what explain says
             scale_x: what x is divided by; default: the training part's standard deviation
             scale_y: what y is divided by; default: the training part's standard deviation
-            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
-                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
-                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
-                "row"; default: unit
-            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+            weight: what has one vote: unit or row; default: unit. With row every row counts once, but no unit counts
+                for more than largest_unit rows, which is on the card. Where units have several rows, under gaussian it
+                costs one more question: "unit", "row"; default: unit
+            where: a condition: only rows for which it holds count; under gaussian it costs one more question
         """
         return self._ask(
             {
@@ -640,10 +636,11 @@ class Questions(ABC, Generic[R]):
         where: Expr | None = None,
     ) -> R:
         r"""Kendall's tau of two numbers that are counted in bins: how much more probable it is that of two rows the one
-        with the higher x has the higher y than that it has the lower one. Ties count as neither (tau_a), so that it is
-        nearer to 0 than tau_b. The edges of the bins are declared, or are quantiles of x and of y in the training part.
-        It costs one question, under guess_and_check, and under gaussian in a batch fixed beforehand (rounds=1), where a
-        unit is one row. Other mechanisms have no answer to it.
+        with the higher x has the higher y than that it has the lower one. Ties count as neither (tau_a), so it is
+        nearer to 0 than tau_b. Edges of bins are declared, or are quantiles in the training part.
+
+        Price in questions: 1 where a unit is one row, else refused; under gaussian 1 with rounds=1, where a unit is one
+        row, else refused.
 
         Args:
             x: one number: a row expression
@@ -652,16 +649,15 @@ class Questions(ABC, Generic[R]):
                 32; default: 32
             edges_x: the edges of the bins of x: 1 to 63 rising numbers; a bin is (e, e'] for neighbours
             edges_y: the same of y
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
@@ -699,25 +695,25 @@ class Questions(ABC, Generic[R]):
         where: Expr | None = None,
     ) -> R:
         r"""The p-quantile of a number, clamped to a range: the least x with P(number <= x) >= p, up to a resolution.
-        Under guess_and_check it costs one question: the numbers of rows below each step of the resolution are compared
-        with what the training part foresees. So it does in a batch fixed beforehand, gaussian with rounds=1. Under
-        other mechanisms, and in a test, it costs one for each step of the search: log2(1 + (high - low)/resolution),
-        rounded up; 10 for the default resolution.
+        Where it is one question, the numbers of rows below each step of the resolution are compared with what the
+        training part foresees. Elsewhere, and in a test, it is a search, which costs a question a step: log2(1 + (high
+        - low)/resolution), rounded up, or 10.
+
+        Price in questions: 1; under gaussian 10; 1 with rounds=1.
 
         Args:
             of: the number: a row expression
             p: more than 0 and less than 1. For example 0.9: nine in ten rows do not exceed the answer
             range: [low, high]: values are clamped to it, and the search is within it
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -754,25 +750,24 @@ class Questions(ABC, Generic[R]):
         resolution: float | None = None,
         where: Expr | None = None,
     ) -> R:
-        r"""The median of a number, clamped to a range: its quantile at p = 1/2. Under guess_and_check it costs one
-        question: the numbers of rows below each step of the resolution are compared with what the training part
-        foresees. So it does in a batch fixed beforehand, gaussian with rounds=1. Under other mechanisms, and in a test,
-        it costs one for each step of the search: log2(1 + (high - low)/resolution), rounded up; 10 for the default
-        resolution.
+        r"""The median of a number, clamped to a range: its quantile at p = 1/2. Where it is one question, the numbers
+        of rows below each step of the resolution are compared with what the training part foresees. Elsewhere, and in a
+        test, it is a search, which costs a question a step: log2(1 + (high - low)/resolution), rounded up, or 10.
+
+        Price in questions: 1; under gaussian 10; 1 with rounds=1.
 
         Args:
             of: the number: a row expression
             range: [low, high]: values are clamped to it, and the search is within it
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -805,10 +800,11 @@ class Questions(ABC, Generic[R]):
         where: Expr | None = None,
     ) -> R:
         r"""The shares of rows whose number lies between edges: in [a, b) for neighbours a < b, in [a, b] for the last
-        two; and the shares below, above and null. All shares are released as one vector, and its noise does not grow
-        with their number: at most four questions under gaussian, one for each share under other mechanisms. With where
-        the vector has one more share, that of the rows for which the condition holds; the others are divided by it;
-        under guess_and_check it is not asked for. Shares for which no tokens are left are null.
+        two; and the shares below, above and null. All shares are one vector, whose noise does not grow with their
+        number. With where they are shares of the rows for which the condition holds. Shares for which no tokens are
+        left are null.
+
+        Price in questions: 1 a share; under gaussian at most 4.
 
         Args:
             of: the number: a row expression
@@ -817,8 +813,7 @@ class Questions(ABC, Generic[R]):
                 the check part says where a model or predictions are asked about, else the training and the check part
                 together
             note: a remark of your own; it is kept in your history and does not change the query
-            where: a condition: only rows for which it holds count; costs at most one more question, under
-                guess_and_check none
+            where: a condition: only rows for which it holds count; under gaussian it costs at most one more question
         """
         return self._ask(
             {
@@ -841,11 +836,11 @@ class Questions(ABC, Generic[R]):
         where: Expr | None = None,
     ) -> R:
         r"""The shares of rows that have each category of a text column, and of rows that have another value or none.
-        The categories are declared or the training part's, never the holdout's. All shares are released as one vector,
-        and its noise does not grow with their number: at most four questions under gaussian, one for each share under
-        other mechanisms. With where the vector has one more share, that of the rows for which the condition holds; the
-        others are divided by it; under guess_and_check it is not asked for. Shares for which no tokens are left are
-        null.
+        The categories are declared or the training part's, never the holdout's. All shares are one vector, whose noise
+        does not grow with their number. With where they are shares of the rows for which the condition holds. Shares
+        for which no tokens are left are null.
+
+        Price in questions: 1 a share; under gaussian at most 4.
 
         Args:
             of: a text column
@@ -855,8 +850,7 @@ class Questions(ABC, Generic[R]):
             note: a remark of your own; it is kept in your history and does not change the query
             values: the categories, as a list of texts; default: the 100 most frequent values of the training part. All
                 other values are one category, other
-            where: a condition: only rows for which it holds count; costs at most one more question, under
-                guess_and_check none
+            where: a condition: only rows for which it holds count; under gaussian it costs at most one more question
         """
         return self._ask(
             {
@@ -883,13 +877,12 @@ class Questions(ABC, Generic[R]):
         where: Expr | None = None,
     ) -> R:
         r"""The mean of a number, clamped to a range, or the fraction of a condition, in each group of rows, and in all
-        other rows together: by the categories of a text column, by the values of a number or by ranges of it, or by
-        whether a condition holds. One mean with where gives it for one group; groups gives it for all. Values are
-        declared or the training part's. All sums are released as one vector: four questions under gaussian; under
-        guess_and_check each group is one question, as one mean with where is; under other mechanisms two. The groups
-        other and null are left out where the card, or public features, exclude them. Groups for which no tokens are
-        left are null; a group of which there are too few rows to compare with, or none, has no value under
-        guess_and_check, and needs no token.
+        other rows together. Groups are the categories of a text column, values or ranges of a number, or whether a
+        condition holds; they are declared or the training part's. The groups other and null are left out where public
+        facts exclude them. Groups for which no tokens are left are null. Under guess_and_check a group with too few
+        rows to compare with is null, too, and needs no token.
+
+        Price in questions: 1 a group; under gaussian 4.
 
         Args:
             of: the number to average, or a condition: a row expression
@@ -938,16 +931,14 @@ class Questions(ABC, Generic[R]):
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
     ) -> R:
-        r"""Whether b is better than a, by the difference b - a of each row. For example two models' accuracies or
-        losses, or two measurements. The value is the mean difference. The verdict is yes if the whole interval is above
-        by, no if none of it is, else undecided. It costs one question; asking for both means costs two. On the same
-        holdout its interval is as wide as those of the two means together; under guess_and_check it follows how much
-        the differences vary, and is narrow where a and b seldom differ. Two aucs of the same label are compared, too:
-        b's area minus a's. Under guess_and_check that is one question, and narrow where both rank rows alike;
-        elsewhere, and in earlier holdouts whose units have several rows, it costs what both cost. Two balanced
-        accuracies of the same label are compared, too: under guess_and_check that is one question, and narrow where
-        both predict alike. If both means are near an end of their range, two queries can give a narrower result,
-        because the difference is in the middle of its range.
+        r"""Whether b is better than a, by the mean of the difference b - a of each row: two models' accuracies or
+        losses, two measurements; or two aucs, or two balanced accuracies, of the same label. The verdict is yes if the
+        whole interval is above by, no if none of it is, else undecided. Under guess_and_check the interval follows how
+        much the differences vary, and is narrow where a and b seldom differ. Elsewhere it is as wide as those of both
+        means together; if both are near an end of their range, two queries can give a narrower result.
+
+        Price in questions: 1; of aucs what both cost where that is not 1; under gaussian 1; of aucs or balanced
+        accuracies what both cost.
 
         Args:
             a: what b is compared with: a query that is the mean of one row function, such as mean, fraction, accuracy
@@ -955,29 +946,27 @@ class Questions(ABC, Generic[R]):
             b: what may be better: a query that is the mean of one row function, such as mean, fraction, accuracy or
                 loss, without where, weight and guess; or an auc or a balanced_accuracy of the label of a, if a is one
             by: how much better b must be for the verdict yes; default: 0; default: 0
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
             least: true if less is better, as for a loss: the verdict is then yes if the whole interval of b - a is
                 below -by; default: false
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             note: a remark of your own; it is kept in your history and does not change the query
-            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
-                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
-                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
-                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
-                range is symmetric about it), variance (of the values over the units); default: what explain says
-            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
-                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
-                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
-                "row"; default: unit
-            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+            promise: under gaussian: a bound that the holdout keeps, as you know; it is checked exactly. If it is true,
+                the interval is narrower: the tighter the bound, the narrower. If it is false, it costs a token, and the
+                interval is the usual one. One of at_most, at_least (the answer itself), disagreement (of a compare of 0
+                or 1: the share of rows that differ; else the mean distance from 0 of values whose range is symmetric),
+                variance (of the values over the units); default: what explain says
+            weight: what has one vote: unit or row; default: unit. With row every row counts once, but no unit counts
+                for more than largest_unit rows, which is on the card. Where units have several rows, under gaussian it
+                costs one more question: "unit", "row"; default: unit
+            where: a condition: only rows for which it holds count; under gaussian it costs one more question
         """
         return self._ask(
             {
@@ -1006,11 +995,12 @@ class Questions(ABC, Generic[R]):
         note: str | None = None,
         questions: float | None = None,
     ) -> R:
-        r"""The best of many candidates: the one with the largest mean, or with the least. Under gaussian it costs one
-        question for any number of candidates (exponential mechanism), and the answer names the winner without its
-        value; `questions` pays more for less regret. Under other mechanisms each candidate costs a question, and the
-        answer has all values. The regret is a bound: the best candidate is at most so much better than the selected
-        one, in the query's units. It grows with the logarithm of the number of candidates.
+        r"""The best of many candidates: the one with the largest mean, or with the least. Under gaussian the answer
+        names the winner without its value (exponential mechanism), and questions pays more for less regret. Elsewhere
+        it has all values. The regret is a bound: the best candidate is at most so much better than the selected one, in
+        the query's units. It grows with the logarithm of the number of candidates.
+
+        Price in questions: 1 a candidate; under gaussian 1.
 
         Args:
             of: the candidates, all with the same range: each a query that is the mean of one row function, such as
@@ -1047,25 +1037,24 @@ class Questions(ABC, Generic[R]):
         measure: bool | None = None,
         note: str | None = None,
     ) -> R:
-        r"""Whether a number is above, or below, a bar: any query whose answer is one number, at its price. The verdict
-        is yes if the whole interval is beyond the bar, no if none of it is, else undecided. The answer has the value,
-        too. A noisy yes or no alone would not be cheaper at the same certainty: at a quarter of the price its noise has
-        tails that are far wider than the interval.
+        r"""Whether a number is above, or below, a bar: any query whose answer is one number. The verdict is yes if the
+        whole interval is beyond the bar, no if none of it is, else undecided. The answer has the value, too.
+
+        Price in questions: that of the number.
 
         Args:
             of: a query whose answer is one number
             above: the bar, in the query's units; yes above it
             below: the bar, in the query's units; yes below it
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             note: a remark of your own; it is kept in your history and does not change the query
         """
         return self._ask(
@@ -1095,24 +1084,23 @@ class Questions(ABC, Generic[R]):
         where: Expr | None = None,
     ) -> R:
         r"""The mean of a number, clamped to a range, or the fraction of a condition, in one group of rows minus that in
-        another. A row that is in both groups counts in the first one only. With one condition the other group is all
-        other rows. Its four sums are released as one vector: three questions under gaussian, four if units have several
-        rows. Under guess_and_check it is one question. Under other mechanisms it costs four, as two means with where
-        do, and has a narrower interval.
+        another. With one condition the other group is all other rows. A row that is in both groups counts in the first
+        one only. The interval is narrower than that of two means with where.
+
+        Price in questions: 1; under gaussian 3, where units have several rows 4.
 
         Args:
             of: the number to average, or a condition: a row expression
             between: the first group and the second: conditions. With one condition the second group is all other rows
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -1161,33 +1149,27 @@ class Questions(ABC, Generic[R]):
     ) -> R:
         r"""A hypothesis test. The answer has the effect with its interval, a p-value, and a verdict: yes if the null
         hypothesis is rejected, else undecided.
-        P-value and verdict hold for all questions of the guarantee together, however you chose this one from earlier
-        answers: **no further correction belongs on top**. The verdict is yes if the interval excludes the null
-        hypothesis, which is the case if the p-value is at most 1 - confidence. The p-value is the least level at which
-        the answer's intervals exclude it. These intervals hold together and assume only that
-        units are independent, so p-values are larger than a textbook's. None is below 1e-9. Under guess_and_check
-        a test of one number narrows its own margin: where the training part sees an effect that the planned half-width
-        could not tell from the null hypothesis, the guess is first checked with less room towards the null hypothesis,
-        as much as could tell it, if more than half of the good guesses pass so, and the answer is
-        close, with a p-value of at most 1 - confidence; a guess that passes at the planned half-width alone is rough,
-        with the interval of any other question, costs no token and makes later intervals wider, the first such by up to
-        a quarter. A half_width of your own is taken in its place. The p-value is null under naive and under published
-        bounds, which have no intervals at other levels.
 
-        For mean and proportion (both without where) and for goodness-of-fit the answer also has a plain_p_value, if no
-        answer about these units was given before: in the first request of a gaussian holdout, and under
-        split. two-sample and two-proportions (the A/B test), and mean and proportion with where, have one where answers
-        are read by their own sample: in a gaussian holdout with rounds=1, or of one question, and under split.
-        Under guess_and_check the first question of all has one, if it is of one statistic, made of its outcome: the
-        p-value without the union over all questions. Later tests there have none, since what was told before may have
-        chosen how they are checked; ask tests that you can write down beforehand in a gaussian holdout with rounds=1.
-        It is valid for this one test, if you chose its hypothesis beforehand. It is not valid for one of many tests. It
-        holds for any number of units, whether they are alike or not, and for rare events: for a proportion it is the
-        binomial tail, but for counts within one of what the hypothesis expects; there, and for a mean, it uses the
-        largest tail that numbers in the range can have, at most e times the binomial one (Bentkus); for cells it is the
-        least of the cells' p-values times their number; for groups it is the least probability at which the
-        question's own interval, without a correction for any other question, excludes the hypothesis, and with greater
-        or less it is half as large (but for two groups of units of several rows).
+        P-value and verdict hold for all questions of the holdout together, however you chose this one from earlier
+        answers: **no further correction belongs on top**. The p-value is the least level at which the answer's
+        intervals exclude the null hypothesis; the verdict is yes if it is at most 1 - confidence. Only the independence
+        of units is assumed, so p-values are larger than a textbook's. None is below 1e-9. It is null under naive
+        and under published bounds, which have no intervals at other levels.
+
+        Under guess_and_check a test of one number first tries a narrower interval, if the training part shows an
+        effect. If that passes, the answer is close, with a p-value of at most 1 - confidence. If only the planned
+        half-width passes, it is rough: it has the usual interval and costs no token, and later intervals are wider, the
+        first such by up to a quarter. A half_width of your own is taken in its place.
+
+        A plain_p_value is that of this one test, valid if you chose its hypothesis beforehand; it is not valid for one
+        of many tests. It holds for any number of units, and for rare events (docs/proofs/p-values.md). It is there
+        where nothing was answered about these units before:
+
+        | test | under |
+        |---|---|
+        | mean and proportion without where, goodness-of-fit | gaussian, in the first request; split |
+        | mean and proportion with where, two-sample, two-proportions | gaussian with rounds=1, or of one question; split |
+        | the first question of all, if it is of one statistic | guess_and_check |
 
         | test | members | null hypothesis | effect |
         |---|---|---|---|
@@ -1201,6 +1183,8 @@ class Questions(ABC, Generic[R]):
         | independence | rows, columns | row and column are independent; rows for which no condition holds are in a last row or column | the largest deviation of a cell; items: each cell's share minus the product of its margins |
         | value | query, equals | the answer of any query that is one number is equals | that answer |
 
+        Price in questions: that of its effect.
+
         Args:
             test: which test
             alternative: greater and less reject in that direction only. The p-value does not become smaller, because
@@ -1211,16 +1195,15 @@ class Questions(ABC, Generic[R]):
             columns: conditions; a row is in the first that holds
             equals: the value under the null hypothesis
             expected: the share of each cell under the null hypothesis; the last cell has the rest
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -1281,45 +1264,45 @@ class Questions(ABC, Generic[R]):
     ) -> R:
         r"""The share of rows for which a classifier is right. A model with one output predicts true if its prediction
         is above the threshold. A model with classes predicts the class with the largest score, and the first of them if
-        several are equal. It costs one question, two with where, under guess_and_check one.
+        several are equal.
+
+        Price in questions: 1; under gaussian 1, with where 2.
 
         Args:
             label: the truth: a condition, or a column of 0 and 1, for a model with one output; a column for one with
                 classes; default: the holdout's label, which the canonical form then names
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
-            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
-                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
-            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
-                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
-                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
-                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
-                range is symmetric about it), variance (of the values over the units); default: what explain says
+            predictions: instead of a model, where the holdout has features=public: a number for each row of the
+                download of features, in the order of row_id: the holdout's, then the check part's; also as bytes, or by
+                the digest of numbers that were sent before. Of several classes {"classes": […], "of": […]}, the numbers
+                of each class (MODELS.md)
+            promise: under gaussian: a bound that the holdout keeps, as you know; it is checked exactly. If it is true,
+                the interval is narrower: the tighter the bound, the narrower. If it is false, it costs a token, and the
+                interval is the usual one. One of at_most, at_least (the answer itself), disagreement (of a compare of 0
+                or 1: the share of rows that differ; else the mean distance from 0 of values whose range is symmetric),
+                variance (of the values over the units); default: what explain says
             threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
                 threshold, else 0.5
-            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
-                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
-                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
-                "row"; default: unit
-            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+            weight: what has one vote: unit or row; default: unit. With row every row counts once, but no unit counts
+                for more than largest_unit rows, which is on the card. Where units have several rows, under gaussian it
+                costs one more question: "unit", "row"; default: unit
+            where: a condition: only rows for which it holds count; under gaussian it costs one more question
         """
         return self._ask(
             {
@@ -1358,35 +1341,35 @@ class Questions(ABC, Generic[R]):
         where: Expr | None = None,
     ) -> R:
         r"""The balanced accuracy of a classifier of two classes: the mean of the shares of both that it gets right, in
-        which a rare class counts as much as the other. A model with one output predicts true if its prediction is above
-        the threshold; one with two classes predicts the one with the larger score, and rows of neither do not count. Of
-        more classes ask for the recall of each. It costs four questions, under guess_and_check one.
+        which a rare class counts as much as the other. It predicts as in accuracy; of a model with two classes, rows of
+        neither do not count. Of more classes ask for the recall of each.
+
+        Price in questions: 1; under gaussian 3, where units have several rows 4.
 
         Args:
             label: the truth: a condition, or a column of 0 and 1, for a model with one output; a column for one with
                 classes; default: the holdout's label, which the canonical form then names
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
-            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
-                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
+            predictions: instead of a model, where the holdout has features=public: a number for each row of the
+                download of features, in the order of row_id: the holdout's, then the check part's; also as bytes, or by
+                the digest of numbers that were sent before. Of several classes {"classes": […], "of": […]}, the numbers
+                of each class (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
                 threshold, else 0.5
             where: a condition: only rows for which it holds count, at no further cost
@@ -1428,25 +1411,25 @@ class Questions(ABC, Generic[R]):
         where: Expr | None = None,
     ) -> R:
         r"""The precision of a classifier: the share of the rows that it predicts positive in which the label is
-        positive. A model with one output predicts true if its prediction is above the threshold; a model with classes
-        predicts the class with the largest score, and positive names the class that counts. It costs two questions,
-        under guess_and_check one.
+        positive. A model with one output predicts true if its prediction is above the threshold; of a model with
+        classes, positive names the class that counts.
+
+        Price in questions: 1; under gaussian 2.
 
         Args:
             label: the truth: a condition, or a column of 0 and 1, for a model with one output; a column for one with
                 classes; default: the holdout's label, which the canonical form then names
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1454,16 +1437,15 @@ class Questions(ABC, Generic[R]):
                 same question as with where: label != null, at its price: "skip"
             positive: of a model with classes: the class that counts as positive
             prediction: instead of a model: a row expression, such as a column of predictions
-            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
-                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
+            predictions: instead of a model, where the holdout has features=public: a number for each row of the
+                download of features, in the order of row_id: the holdout's, then the check part's; also as bytes, or by
+                the digest of numbers that were sent before. Of several classes {"classes": […], "of": […]}, the numbers
+                of each class (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
                 threshold, else 0.5
-            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
-                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
-                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
-                "row"; default: unit
+            weight: what has one vote: unit or row; default: unit. With row every row counts once, but no unit counts
+                for more than largest_unit rows, which is on the card. Where units have several rows, under gaussian it
+                costs one more question: "unit", "row"; default: unit
             where: a condition: only rows for which it holds count, at no further cost
         """
         return self._ask(
@@ -1505,25 +1487,25 @@ class Questions(ABC, Generic[R]):
         where: Expr | None = None,
     ) -> R:
         r"""The recall of a classifier: the share of the rows with a positive label that it predicts positive. A model
-        with one output predicts true if its prediction is above the threshold; a model with classes predicts the class
-        with the largest score, and positive names the class that counts. It costs two questions, under guess_and_check
-        one.
+        with one output predicts true if its prediction is above the threshold; of a model with classes, positive names
+        the class that counts.
+
+        Price in questions: 1; under gaussian 2.
 
         Args:
             label: the truth: a condition, or a column of 0 and 1, for a model with one output; a column for one with
                 classes; default: the holdout's label, which the canonical form then names
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1531,16 +1513,15 @@ class Questions(ABC, Generic[R]):
                 same question as with where: label != null, at its price: "skip"
             positive: of a model with classes: the class that counts as positive
             prediction: instead of a model: a row expression, such as a column of predictions
-            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
-                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
+            predictions: instead of a model, where the holdout has features=public: a number for each row of the
+                download of features, in the order of row_id: the holdout's, then the check part's; also as bytes, or by
+                the digest of numbers that were sent before. Of several classes {"classes": […], "of": […]}, the numbers
+                of each class (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
                 threshold, else 0.5
-            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
-                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
-                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
-                "row"; default: unit
+            weight: what has one vote: unit or row; default: unit. With row every row counts once, but no unit counts
+                for more than largest_unit rows, which is on the card. Where units have several rows, under gaussian it
+                costs one more question: "unit", "row"; default: unit
             where: a condition: only rows for which it holds count, at no further cost
         """
         return self._ask(
@@ -1583,25 +1564,25 @@ class Questions(ABC, Generic[R]):
     ) -> R:
         r"""The F1 score of a classifier, the harmonic mean of precision and recall. It is 2J/(1+J), where J is the
         share of rows whose label and prediction are both positive among the rows in which any of them is; the interval
-        is that of J, moved. A model with one output predicts true if its prediction is above the threshold; a model
-        with classes predicts the class with the largest score, and positive names the class that counts. It costs two
-        questions, under guess_and_check one.
+        is that of J, moved. A model with one output predicts true if its prediction is above the threshold; of a model
+        with classes, positive names the class that counts.
+
+        Price in questions: 1; under gaussian 2.
 
         Args:
             label: the truth: a condition, or a column of 0 and 1, for a model with one output; a column for one with
                 classes; default: the holdout's label, which the canonical form then names
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1609,16 +1590,15 @@ class Questions(ABC, Generic[R]):
                 same question as with where: label != null, at its price: "skip"
             positive: of a model with classes: the class that counts as positive
             prediction: instead of a model: a row expression, such as a column of predictions
-            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
-                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
+            predictions: instead of a model, where the holdout has features=public: a number for each row of the
+                download of features, in the order of row_id: the holdout's, then the check part's; also as bytes, or by
+                the digest of numbers that were sent before. Of several classes {"classes": […], "of": […]}, the numbers
+                of each class (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
                 threshold, else 0.5
-            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
-                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
-                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
-                "row"; default: unit
+            weight: what has one vote: unit or row; default: unit. With row every row counts once, but no unit counts
+                for more than largest_unit rows, which is on the card. Where units have several rows, under gaussian it
+                costs one more question: "unit", "row"; default: unit
             where: a condition: only rows for which it holds count, at no further cost
         """
         return self._ask(
@@ -1668,7 +1648,8 @@ class Questions(ABC, Generic[R]):
         clipped; brier is the squared distance of the probabilities from the label, halved if there are several classes.
         For a condition and the model's score s: hinge is max(0, 1 - s) where the label holds, else max(0, 1 + s). For
         numbers, with e = label - prediction: squared is e², absolute is |e|, pinball is the larger of q·e and (q-1)·e.
-        It costs one question, two with where, under guess_and_check one.
+
+        Price in questions: 1; under gaussian 1, with where 2.
 
         Args:
             label: the truth: a condition or, for a model with classes, a column; a number for squared, absolute and
@@ -1677,16 +1658,15 @@ class Questions(ABC, Generic[R]):
             clip: log: probabilities are clipped to [clip, 1 - clip]; default: 0.001; default: 0.001
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1694,25 +1674,24 @@ class Questions(ABC, Generic[R]):
                 high end of the range. "skip" leaves out rows in which the label is null, or a prediction that is an
                 expression; it is the same question as with where: label != null, at its price
             prediction: instead of a model: a row expression, such as a column of predictions
-            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
-                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
-            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
-                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
-                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
-                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
-                range is symmetric about it), variance (of the values over the units); default: what explain says
+            predictions: instead of a model, where the holdout has features=public: a number for each row of the
+                download of features, in the order of row_id: the holdout's, then the check part's; also as bytes, or by
+                the digest of numbers that were sent before. Of several classes {"classes": […], "of": […]}, the numbers
+                of each class (MODELS.md)
+            promise: under gaussian: a bound that the holdout keeps, as you know; it is checked exactly. If it is true,
+                the interval is narrower: the tighter the bound, the narrower. If it is false, it costs a token, and the
+                interval is the usual one. One of at_most, at_least (the answer itself), disagreement (of a compare of 0
+                or 1: the share of rows that differ; else the mean distance from 0 of values whose range is symmetric),
+                variance (of the values over the units); default: what explain says
             quantile: pinball: the q that is predicted, in (0, 1)
             range: [low, high] of the loss: a row's loss is clamped to it. Needed for hinge, squared, absolute and
                 pinball; zero_one and brier are in [0, 1], log in [0, -ln(clip)]
             threshold: zero_one: true is predicted where the prediction, after its link, is above it; default: the
                 model's own threshold, else 0.5
-            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
-                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
-                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
-                "row"; default: unit
-            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+            weight: what has one vote: unit or row; default: unit. With row every row counts once, but no unit counts
+                for more than largest_unit rows, which is on the card. Where units have several rows, under gaussian it
+                costs one more question: "unit", "row"; default: unit
+            where: a condition: only rows for which it holds count; under gaussian it costs one more question
         """
         return self._ask(
             {
@@ -1755,40 +1734,39 @@ class Questions(ABC, Generic[R]):
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
     ) -> R:
-        r"""The root mean squared error of predictions of a number, each error clamped to ±max_error. It costs one
-        question, two with where, under guess_and_check one. The interval is that of the mean square, so it is wide if
-        the error is a small part of max_error.
+        r"""The root mean squared error of predictions of a number, each error clamped to ±max_error. The interval is
+        that of the mean square, so it is wide if the error is a small part of max_error.
+
+        Price in questions: 1; under gaussian 1, with where 2.
 
         Args:
             label: the truth: a number; default: the holdout's label, which the canonical form then names
             max_error: larger errors count as this one; the smaller it is, the narrower the interval
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
-            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
-                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
-            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
-                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
-                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
-                "row"; default: unit
-            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+            predictions: instead of a model, where the holdout has features=public: a number for each row of the
+                download of features, in the order of row_id: the holdout's, then the check part's; also as bytes, or by
+                the digest of numbers that were sent before. Of several classes {"classes": […], "of": […]}, the numbers
+                of each class (MODELS.md)
+            weight: what has one vote: unit or row; default: unit. With row every row counts once, but no unit counts
+                for more than largest_unit rows, which is on the card. Where units have several rows, under gaussian it
+                costs one more question: "unit", "row"; default: unit
+            where: a condition: only rows for which it holds count; under gaussian it costs one more question
         """
         return self._ask(
             {
@@ -1827,42 +1805,40 @@ class Questions(ABC, Generic[R]):
         where: Expr | None = None,
     ) -> R:
         r"""The coefficient of determination of predictions of a number, 1 - E[(y - p)²]/Var[y], where label y and
-        prediction p are clamped to a range. An answer below -1 is given as -1. It costs three questions, four with
-        where: for the squared error, and for two moments of the label about a public center (the training part's mean,
-        or the middle of the range if there is no training part). Under guess_and_check it is one question, whose
-        interval follows how much the squared errors differ from what the training part's R² makes of the label's
-        squared deviations.
+        prediction p are clamped to a range. An answer below -1 is given as -1. Under guess_and_check the interval
+        follows how much the squared errors differ from what the training part's R² makes of the label's squared
+        deviations.
+
+        Price in questions: 1; under gaussian 3, with where 4.
 
         Args:
             label: the truth: a number; default: the holdout's label, which the canonical form then names
             range: [low, high]: label and prediction are clamped to it; the narrower it is, the narrower the interval
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
-            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
-                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
-            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
-                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
-                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
-                "row"; default: unit
-            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+            predictions: instead of a model, where the holdout has features=public: a number for each row of the
+                download of features, in the order of row_id: the holdout's, then the check part's; also as bytes, or by
+                the digest of numbers that were sent before. Of several classes {"classes": […], "of": […]}, the numbers
+                of each class (MODELS.md)
+            weight: what has one vote: unit or row; default: unit. With row every row counts once, but no unit counts
+                for more than largest_unit rows, which is on the card. Where units have several rows, under gaussian it
+                costs one more question: "unit", "row"; default: unit
+            where: a condition: only rows for which it holds count; under gaussian it costs one more question
         """
         return self._ask(
             {
@@ -1901,10 +1877,11 @@ class Questions(ABC, Generic[R]):
         where: Expr | None = None,
     ) -> R:
         r"""The area under the ROC curve of a score that is counted in bins: how probable it is that a row with the
-        label has a score in a higher bin than a row without it, where a tie counts one half. The edges of the bins are
-        declared, or are quantiles of the score in the training part. Under guess_and_check it costs one question: take
-        50 bins or more. Else, and in earlier holdouts whose units have several rows, B bins cost B questions under
-        gaussian and 2B-1 under other mechanisms; where costs one more.
+        label has a score in a higher bin than a row without it, where a tie counts one half. Edges of bins are
+        declared, or are quantiles of the score in the training part. Under guess_and_check take 50 bins or more.
+
+        Price in questions: 1; where units have several rows, under thresholdout and split, two a bin; under gaussian
+        one a bin, with where one more.
 
         Args:
             label: the truth: a condition; default: the holdout's label, which the canonical form then names
@@ -1913,27 +1890,26 @@ class Questions(ABC, Generic[R]):
                 neighbours
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
-                or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
-                where the answer is measured; default: planned by the server
-            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be the
-                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
-                half of the tokens are spent
+            guess: under guess_and_check: your own guess of the answer; default: the answer on the check part where a
+                model or predictions are asked about, else on the training and the check part together
+            half_width: under guess_and_check: the half-width that you want, if your guess passes or the answer is
+                measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed: a narrow
+                interval, for a token and a fortieth of all questions, rounded up. Of means and shares, also under a
+                condition. false to have a guess checked. Default: measured where only that reaches your half_width, or
+                where the guess would be a model's score (not the difference of two) on rows that it may have been
+                fitted to, while less than half of the tokens are spent; else checked
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
-            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
-                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
-            where: a condition: only rows for which it holds count; costs one more question where bins do
+            predictions: instead of a model, where the holdout has features=public: a number for each row of the
+                download of features, in the order of row_id: the holdout's, then the check part's; also as bytes, or by
+                the digest of numbers that were sent before. Of several classes {"classes": […], "of": […]}, the numbers
+                of each class (MODELS.md)
+            where: a condition: only rows for which it holds count; under gaussian it costs one more question
         """
         return self._ask(
             {
@@ -1970,11 +1946,11 @@ class Questions(ABC, Generic[R]):
         where: Expr | None = None,
     ) -> R:
         r"""A reliability diagram: for each bin of the predicted probability, the share of rows in it, the share of
-        these that have the label, and their mean prediction. All are released as one vector: five questions under
-        gaussian for any number of bins, three for each bin under other mechanisms, of which guess_and_check makes each
-        number one. Predictions outside the edges are in no bin. The form gap is one number for each bin, how far the
-        share of its rows that have the label is above their mean prediction: four questions under gaussian, one for
-        each bin under guess_and_check. Bins for which no tokens are left are null.
+        these that have the label, and their mean prediction. The form gap is one number for each bin: how far the share
+        of its rows that have the label is above their mean prediction. Predictions outside the edges are in no bin.
+        Bins for which no tokens are left are null.
+
+        Price in questions: 1 a number; under gaussian 5; gap 4.
 
         Args:
             label: the truth: a condition; default: the holdout's label, which the canonical form then names
@@ -1994,10 +1970,10 @@ class Questions(ABC, Generic[R]):
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
-            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
-                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
+            predictions: instead of a model, where the holdout has features=public: a number for each row of the
+                download of features, in the order of row_id: the holdout's, then the check part's; also as bytes, or by
+                the digest of numbers that were sent before. Of several classes {"classes": […], "of": […]}, the numbers
+                of each class (MODELS.md)
             where: a condition: only rows for which it holds are in a bin; costs nothing more
         """
         return self._ask(
@@ -2032,10 +2008,11 @@ class Questions(ABC, Generic[R]):
         where: Expr | None = None,
     ) -> R:
         r"""The confusion matrix of a classifier: for each pair of a label and a predicted class, the share of rows that
-        have it. Rows whose label is no class of the model are not counted. All shares are released as one vector, and
-        its noise does not grow with their number: at most four questions under gaussian, one for each share under other
-        mechanisms. With where the vector has one more share, that of the rows for which the condition holds; the others
-        are divided by it; under guess_and_check it is not asked for. Shares for which no tokens are left are null.
+        have it. Rows whose label is no class of the model are not counted. All shares are one vector, whose noise does
+        not grow with their number. With where they are shares of the rows for which the condition holds. Shares for
+        which no tokens are left are null.
+
+        Price in questions: 1 a share; under gaussian at most 4.
 
         Args:
             label: the truth: a condition, or a column of 0 and 1, for a model with one output; a column for one with
@@ -2051,14 +2028,13 @@ class Questions(ABC, Generic[R]):
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
-            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
-                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
+            predictions: instead of a model, where the holdout has features=public: a number for each row of the
+                download of features, in the order of row_id: the holdout's, then the check part's; also as bytes, or by
+                the digest of numbers that were sent before. Of several classes {"classes": […], "of": […]}, the numbers
+                of each class (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
                 threshold, else 0.5
-            where: a condition: only rows for which it holds count; costs at most one more question, under
-                guess_and_check none
+            where: a condition: only rows for which it holds count; under gaussian it costs at most one more question
         """
         return self._ask(
             {
@@ -2087,8 +2063,9 @@ class Questions(ABC, Generic[R]):
     ) -> R:
         r"""The gradient of a linear model's mean loss by its intercept and weights: of the log loss with the link
         logit, of the squared error (not halved) with identity. A row's gradient that is longer than clip is scaled down
-        to the length clip. All coordinates are released as one vector: one question under gaussian for any number of
-        weights, one for each weight under other mechanisms. With it you can train a model on the holdout itself.
+        to the length clip. With it you can train a model on the holdout itself.
+
+        Price in questions: 1 a weight; under gaussian 1.
 
         Args:
             label: the truth: a condition with the link logit, a number with identity; default: the holdout's label,
