@@ -22,11 +22,12 @@ type hasher struct {
 	number, time, text uint64
 	rank               [orders]uint64
 	token              [kinds]uint64
+	name               uint64
 }
 
 // newHasher derives them from a key by HKDF-SHA256.
 func newHasher(key Key) *hasher {
-	raw, err := hkdf.Key(sha256.New, key[:], nil, "holdoutd lineage 1", 8*(3+orders+kinds))
+	raw, err := hkdf.Key(sha256.New, key[:], nil, "holdoutd lineage 1", 8*(3+orders+kinds+1))
 	if err != nil {
 		panic(err) // only a length beyond 255 hashes can fail
 	}
@@ -41,6 +42,7 @@ func newHasher(key Key) *hasher {
 	for i := range h.token {
 		h.token[i] = next()
 	}
+	h.name = next()
 	return h
 }
 
@@ -167,6 +169,7 @@ type column struct {
 	bits    uint32   // how much a cell tells, 0..maxBits
 	chooses bool     // its cells choose rows
 	weight  float64  // 1/bits², by which ranks are multiplied; 0 where the column tells nothing
+	name    uint64   // the hash of its name
 }
 
 // at writes the hashes of the cells of some rows.
@@ -215,7 +218,7 @@ const (
 
 // newColumn hashes a column's dictionary and estimates how much a cell tells: the collision entropy, -log2 of the probability that two rows have one value.
 func newColumn(h *hasher, c *dataset.Column, rows int) *column {
-	of := &column{Column: c}
+	of := &column{Column: c, name: mix(dataset.MarkOf(strings.ToLower(strings.TrimSpace(c.Name))).High, h.name)}
 	if c.Kind == dataset.Text && c.Dictionary.Len() <= rows {
 		of.codes = make([]uint64, c.Dictionary.Len()+1)
 		flat, marks := c.Dictionary.Flat()[1:], c.Dictionary.Marks()

@@ -12,13 +12,18 @@ import (
 
 const (
 	// Level is at most the probability that [Compare] takes chance for rows that came again, of two tables of independent rows of one law, or of rows that are independent beside one id that they have in
-	// common: of each of the kinds of tokens, in each direction, a seventh of it.
+	// common: of each of the kinds of tokens, in each direction, an equal part of it.
 	Level = 1e-6
 
 	// agreeing is the share of what the row that tells less holds that must be in the other one, and agreeingLarge of what the other one holds. A row that lost half of its
 	// columns, or got as many new ones, is the same row; one that shares a few columns with another (a place, a person) is not.
 	agreeing      = 0.6
 	agreeingLarge = 0.35
+	// agreeingNamed and agreeingNamedLarge are these of rows with a token of cells with names: there some columns differ, and not half of them. Two rows of flags agree in half of them by chance.
+	agreeingNamed      = 0.75
+	agreeingNamedLarge = 0.5
+	// contained is the share of a row that tells copyBits or more, by which it is in another one whatever that has beside: features that were computed of it.
+	contained = 0.95
 )
 
 // Overlap is what two sketches have in common. Both shares are lower estimates, with a standard error of at most 0.5/sqrt(n) for a sample of n rows.
@@ -31,8 +36,12 @@ type Overlap struct {
 // old one's, and both have one key.
 func Compare(old, now *Sketch) (o Overlap) {
 	level := max(old.level, now.level) // of the rows that both have chosen
-	chance := sync.OnceValue(func() strangers { return newStrangers(&old.samples[whole], &now.samples[whole]) })
+	var byFamily [families]func() strangers
+	for family, kind := range [families]int{whole, named} {
+		byFamily[family] = sync.OnceValue(func() strangers { return newStrangers(family, &old.samples[kind], &now.samples[kind]) })
+	}
 	for kind := range kinds {
+		chance := byFamily[familyOf(kind)]
 		a, b := &old.samples[kind], &now.samples[kind]
 		// Old rows are looked up in all of the new table.
 		rows, alike := 0, []pair(nil)
@@ -95,7 +104,7 @@ type pair [2][]cell
 func beyondChance(kind int, pairs []pair, rows int, other *sample, chance func() strangers) float64 {
 	found := 0
 	for _, p := range pairs {
-		if kind == whole || same(p[0], p[1]) {
+		if kind == whole || kind == named || same(familyOf(kind), p[0], p[1]) {
 			found++
 		}
 	}
@@ -114,8 +123,10 @@ func beyondChance(kind int, pairs []pair, rows int, other *sample, chance func()
 	}
 	trials, share := len(pairs), chance().alike
 	switch {
-	case kind == whole:
+	case kind == whole || kind == named:
 		trials, share = rows, chance().equal
+	case kind > named:
+		trials = rows
 	case kind%first > 0: // of rows with one id that differ in the other cells there is no token of this kind: all rows may have an id in common
 		trials = rows
 	}
@@ -138,7 +149,7 @@ const (
 
 // newStrangers compares sampled rows of two tables, in each of which the cell that tells most is taken for the id and exchanged for that of the other. It counts one more than there are, and nothing where rows are
 // one cell: there is nothing beside that.
-func newStrangers(old, now *sample) strangers {
+func newStrangers(family int, old, now *sample) strangers {
 	alike, equal, compared := 0, 0, 0
 	n := max(len(old.tokens), len(now.tokens))
 	for i := range strangersCompared {
@@ -151,7 +162,7 @@ func newStrangers(old, now *sample) strangers {
 		}
 		b = exchanged(b, telling(b), telling(a))
 		compared++
-		if same(a, b) {
+		if same(family, a, b) {
 			alike++
 		}
 		if slices.Equal(a, b) {
@@ -186,7 +197,11 @@ func exchanged(row []cell, old, now cell) []cell {
 }
 
 // same reports whether two rows agree in most of what they hold. Of rows with more cells than are kept, the smaller hashes that both could have are compared.
-func same(a, b []cell) bool {
+func same(family int, a, b []cell) bool {
+	ofSmall, ofLarge := agreeing, agreeingLarge
+	if family == withNames {
+		ofSmall, ofLarge = agreeingNamed, agreeingNamedLarge
+	}
 	reach := uint32(1<<28 - 1)
 	for _, row := range [2][]cell{a, b} {
 		if len(row) == MaxCells {
@@ -200,7 +215,8 @@ func same(a, b []cell) bool {
 		case !moreA && !moreB:
 			small, large := min(inA, inB), max(inA, inB)
 			alone := min(len(a), len(b)) == 1 && max(len(a), len(b)) <= 2
-			return both > 0 && (cells > 1 || alone) && float64(both) >= agreeing*float64(small) && float64(both) >= agreeingLarge*float64(large)
+			within := both >= copyBits && float64(both) >= contained*float64(small)
+			return both > 0 && (cells > 1 || alone) && float64(both) >= ofSmall*float64(small) && (within || float64(both) >= ofLarge*float64(large))
 		case !moreB || moreA && a[i].hash() < b[j].hash():
 			inA += a[i].bits()
 			i++

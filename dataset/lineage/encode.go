@@ -6,18 +6,23 @@ import (
 	"fmt"
 )
 
-// version is the first byte of an encoded sketch. A reader refuses any other.
-const version = 1
+// version is the first byte of an encoded sketch. A reader refuses versions that it does not know.
+const version = 2
+
+// kindsOf are how many kinds of tokens a version has. The first one knew no names.
+var kindsOf = map[byte]int{1: named, version: kinds}
 
 // ErrDamaged: the bytes are no sketch of this version.
 var ErrDamaged = errors.New("lineage: these bytes are no sketch of this version")
 
 // MarshalBinary encodes a sketch, without what it was watched for (docs/format/lineage.md). It never fails. The bytes say which rows are alike, and
 // with the key, whether a guess of a row is in the table: keep them sealed.
-func (s *Sketch) MarshalBinary() ([]byte, error) {
-	b := binary.LittleEndian.AppendUint64([]byte{version}, uint64(s.Rows))
+func (s *Sketch) MarshalBinary() ([]byte, error) { return s.encode(version), nil }
+
+func (s *Sketch) encode(v byte) []byte {
+	b := binary.LittleEndian.AppendUint64([]byte{v}, uint64(s.Rows))
 	b = append(b, byte(s.level))
-	for k := range s.samples {
+	for k := range kindsOf[v] {
 		b = binary.LittleEndian.AppendUint64(b, s.samples[k].limit)
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(s.samples[k].tokens)))
 		for _, t := range s.samples[k].tokens {
@@ -28,7 +33,7 @@ func (s *Sketch) MarshalBinary() ([]byte, error) {
 			}
 		}
 	}
-	return b, nil
+	return b
 }
 
 func many(m bool) byte {
@@ -50,16 +55,17 @@ func (s *Sketch) UnmarshalBinary(b []byte) error {
 		b = b[n:]
 		return taken
 	}
-	if v := take(1)[0]; v != version {
+	v := take(1)[0]
+	if kindsOf[v] == 0 {
 		return fmt.Errorf("%w: version %d", ErrDamaged, v)
 	}
 	*s = Sketch{Rows: int64(binary.LittleEndian.Uint64(take(8)))}
 	s.level = int(take(1)[0])
-	for k := range s.samples {
+	for k := range kindsOf[v] {
 		of := &s.samples[k]
 		of.limit = binary.LittleEndian.Uint64(take(8))
 		n := binary.LittleEndian.Uint32(take(4))
-		if n > Sample {
+		if n > uint32(sampleOf(k)) {
 			return fmt.Errorf("%w: %d tokens of a kind", ErrDamaged, n)
 		}
 		for range n {

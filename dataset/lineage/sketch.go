@@ -17,13 +17,17 @@ const (
 	// Sample is how many tokens of each kind a sketch keeps at most. Of a table with fewer it has all. With 1,024, two percent of the rows of a large table are
 	// recognised, and a sketch of ten columns takes some 300 KB.
 	Sample = 1024
+	// NamedSample is that of kinds with names. They are for tables that are not told apart by values alone, and for large shares of these.
+	NamedSample = 256
 	// MaxCells is how many cells of a sampled row are kept, those of the smallest hashes: enough to tell whether two rows agree.
 	MaxCells = 32
 
-	orders = 2            // independent orders of a row's cells
-	first  = 3            // cells of each order that make tokens
-	kinds  = 3*orders + 1 // tokens of a row: of one, two and three cells of each order, and of all cells
-	whole  = kinds - 1
+	orders = 2              // independent orders of a row's cells
+	first  = 3              // cells of each order that make tokens
+	whole  = first * orders // tokens of a row: of one, two and three cells of each order, and of all cells;
+	named  = whole + 1      // of all cells with their columns' names,
+	halves = 8              // and of these in half of the columns, by the columns' names
+	kinds  = named + 1 + halves
 
 	// copyBits is how much a row must tell for another one with the same cells to be its copy, and not the same by chance.
 	copyBits = 40
@@ -34,6 +38,9 @@ const (
 	// examinedCells are how many cells of such rows are kept at a time, by each processor: 4 MB.
 	examinedCells = 1 << 19
 )
+
+// Cells without names are recognised under any names. Of a table of flags, grades or pixels a row is not told from others by its values, which all rows have, but by which column has which. So there are tokens with
+// names, too: of all columns, and of eight halves of them. One column more or less is outside of one half at least, but once in 256 times.
 
 // A row is chosen by its anchor, the smallest hash of those of its cells that tell much; of a table without such, by the hash of all its cells. So two tables choose the same rows, and one
 // changed cell makes another choice only where it is the anchor. Of larger tables rows of a higher level are chosen: each level has half of the rows of the one before.
@@ -81,8 +88,8 @@ type cell uint32
 func (c cell) hash() uint32 { return uint32(c) >> 4 }
 func (c cell) bits() int    { return int(c & 15) }
 
-// MaxWatched is how many tokens a watch has at most: those of some 400 holdouts. It takes 64 MB then, and 16 MB more.
-const MaxWatched = 8 << 20
+// MaxWatched is how many tokens a watch has at most: those of some 400 holdouts. It takes 88 MB then, and 16 MB more.
+const MaxWatched = 11 << 20
 
 // maxSeen bounds the rows that are kept because their tokens were watched for, for each processor.
 const maxSeen = 1 << 18
@@ -91,6 +98,20 @@ const maxSeen = 1 << 18
 type Watch struct {
 	tokens []uint64 // ascending once it is ready
 	filter []uint64 // a bit for each value of a token's low bits
+}
+
+// Families of kinds, whose rows are compared by cells of their own.
+const (
+	nameless = iota
+	withNames
+	families
+)
+
+func familyOf(kind int) int {
+	if kind < named {
+		return nameless
+	}
+	return withNames
 }
 
 // Add watches for the tokens of a sketch. It reports false, and watches for none of them, where that would be more than MaxWatched.
@@ -197,7 +218,7 @@ func New(key Key, t *dataset.Table, watch *Watch) (*Sketch, error) {
 // gather joins what the workers have found.
 func (s *Sketch) gather(workers []*worker) {
 	for k := range s.samples {
-		total := newBottom()
+		total := newBottom(k)
 		for _, w := range workers {
 			total.limit = min(total.limit, w.samples[k].limit)
 			for _, t := range w.samples[k].tokens {
@@ -235,23 +256,34 @@ func (t *token) copied(whole uint64) bool {
 	return told >= copyBits
 }
 
+// sampleOf is how many tokens of a kind a sketch keeps.
+func sampleOf(kind int) int {
+	if familyOf(kind) == withNames {
+		return NamedSample
+	}
+	return Sample
+}
+
 // bottom collects the smallest tokens.
 type bottom struct {
+	most   int
 	limit  uint64
 	tokens map[uint64]*token
 }
 
-func newBottom() *bottom { return &bottom{limit: math.MaxUint64, tokens: map[uint64]*token{}} }
+func newBottom(kind int) *bottom {
+	return &bottom{most: sampleOf(kind), limit: math.MaxUint64, tokens: map[uint64]*token{}}
+}
 
 // prune leaves the smallest ones.
 func (b *bottom) prune() {
-	if len(b.tokens) <= Sample {
+	if len(b.tokens) <= b.most {
 		return
 	}
 	all := slices.Collect(maps.Keys(b.tokens))
 	slices.Sort(all)
-	b.limit = all[Sample-1]
-	for _, hash := range all[Sample:] {
+	b.limit = all[b.most-1]
+	for _, hash := range all[b.most:] {
 		delete(b.tokens, hash)
 	}
 }
@@ -284,17 +316,19 @@ type worker struct {
 	seen    map[uint64]*token
 
 	level    int
-	chosen   []int         // rows that are to be examined, fewer than together
-	levels   []uint8       // of their anchors
-	byAll    bool          // rows are chosen by all of their cells
-	together int           // how many rows are examined together, at most a block
-	all      []uint64      // the cells of the rows that are examined, row by row
-	contents [block][]cell // of those whose content was asked for
+	chosen   []int                   // rows that are to be examined, fewer than together
+	levels   []uint8                 // of their anchors
+	byAll    bool                    // rows are chosen by all of their cells
+	together int                     // how many rows are examined together, at most a block
+	all      []uint64                // the cells of the rows that are examined, row by row
+	contents [families][block][]cell // of those whose content was asked for
 	room     [4 * MaxCells]cell
 
 	cells   [block]uint64
 	anchors [block]uint64
 	whole   [block]uint64
+	named   [block]uint64
+	halves  [halves][block]uint64
 	ranks   [orders][block][first]float64 // ascending
 	least   [orders][block][first]uint64  // the cells of these ranks
 }
@@ -305,7 +339,7 @@ func newWorker(h *hasher, columns []*column, watch *Watch, level int) *worker {
 	w.all = make([]uint64, w.together*len(columns))
 	w.byAll = !slices.ContainsFunc(columns, func(c *column) bool { return c.chooses })
 	for k := range w.samples {
-		w.samples[k] = newBottom()
+		w.samples[k] = newBottom(k)
 	}
 	return w
 }
@@ -361,14 +395,28 @@ func (w *worker) examine() {
 		}
 	}
 	clear(w.whole[:n])
-	clear(w.contents[:n])
+	clear(w.named[:n])
+	for f := range w.contents {
+		clear(w.contents[f][:n])
+	}
+	for half := range w.halves {
+		clear(w.halves[half][:n])
+	}
 	for k, c := range w.columns {
 		cells := w.cells[:n]
 		c.at(cells, w.h, w.chosen)
 		for i, cell := range cells {
 			w.all[i*len(w.columns)+k] = cell
-			if cell != null {
-				w.whole[i] += mix(cell, w.h.token[whole])
+			if cell == null {
+				continue
+			}
+			w.whole[i] += mix(cell, w.h.token[whole])
+			with := mix(mix(cell, c.name), w.h.token[named])
+			w.named[i] += with
+			for half := range w.halves {
+				if c.name>>half&1 == 1 {
+					w.halves[half][i] += with
+				}
 			}
 		}
 		if c.weight == 0 {
@@ -391,6 +439,12 @@ func (w *worker) examine() {
 		}
 		if w.whole[i] != 0 {
 			w.add(whole, mix(w.whole[i], w.h.token[whole]), i)
+			w.add(named, mix(w.named[i], w.h.token[named]), i)
+		}
+		for half := range w.halves {
+			if sum := w.halves[half][i]; sum != 0 {
+				w.add(named+1+half, mix(sum, w.h.token[named+1+half]), i)
+			}
 		}
 	}
 	w.chosen, w.levels = w.chosen[:0], w.levels[:0]
@@ -424,34 +478,40 @@ func order(ranks [][first]float64, least [][first]uint64, cells []uint64, key ui
 // add counts a token of a chosen row.
 func (w *worker) add(kind int, hash uint64, i int) {
 	if b := w.samples[kind]; hash <= b.limit {
-		w.count(b.tokens, hash, i)
-		if len(b.tokens) >= 2*Sample {
+		w.count(b.tokens, kind, hash, i)
+		if len(b.tokens) >= 2*b.most {
 			b.prune()
 		}
 	}
 	if w.watch.has(hash) && len(w.seen) < maxSeen {
-		w.count(w.seen, hash, i)
+		w.count(w.seen, kind, hash, i)
 	}
 }
 
-func (w *worker) count(all map[uint64]*token, hash uint64, i int) {
+func (w *worker) count(all map[uint64]*token, kind int, hash uint64, i int) {
 	if known := all[hash]; known != nil {
 		if !known.many {
 			known.many = !known.copied(w.whole[i])
 		}
 		return
 	}
-	all[hash] = &token{hash: hash, whole: w.whole[i], level: w.levels[i], cells: w.content(i)}
+	all[hash] = &token{hash: hash, whole: w.whole[i], level: w.levels[i], cells: w.content(familyOf(kind), i)}
 }
 
-// content are the cells of row i of those that are examined: the smallest, ascending, each value once.
-func (w *worker) content(i int) []cell {
-	if w.contents[i] != nil {
-		return w.contents[i]
+// content are the cells of row i of those that are examined: the smallest, ascending, each value once; with names each of a column is one.
+func (w *worker) content(family, i int) []cell {
+	if w.contents[family][i] != nil {
+		return w.contents[family][i]
 	}
 	cells, bound := w.room[:0], uint32(math.MaxUint32)
 	for k, hash := range w.all[i*len(w.columns) : (i+1)*len(w.columns)] {
-		if at := uint32(hash >> 36); hash != null && at <= bound {
+		if hash == null {
+			continue
+		}
+		if family == withNames {
+			hash = mix(hash, w.columns[k].name)
+		}
+		if at := uint32(hash >> 36); at <= bound {
 			cells = append(cells, cell(at<<4|w.columns[k].bits))
 		}
 		if len(cells) == cap(cells) {
@@ -460,8 +520,8 @@ func (w *worker) content(i int) []cell {
 			}
 		}
 	}
-	w.contents[i] = slices.Clone(smallest(cells))
-	return w.contents[i]
+	w.contents[family][i] = slices.Clone(smallest(cells))
+	return w.contents[family][i]
 }
 
 // smallest sorts cells and leaves the first of them, of each hash the one that tells most.
