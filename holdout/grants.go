@@ -95,7 +95,7 @@ func (s *Service) CreateGrant(ctx context.Context, p Principal, n NewGrant) (Gra
 	}
 	wait, cancel := withDeadline(ctx)
 	defer cancel()
-	switch err := s.ledger.CreateGrant(wait, g); {
+	switch err := s.acting(wait, p, func() error { return s.ledger.CreateGrant(wait, g) }); {
 	case errors.Is(err, ledger.ErrExists):
 		return GrantInfo{}, fail(Conflict, "the key has a grant of this holdout already, and a grant never changes; make another key for another grant")
 	case errors.Is(err, ledger.ErrInvalid):

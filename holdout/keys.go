@@ -217,7 +217,9 @@ func (s *Service) recordKey(ctx context.Context, k ledger.Key) (KeyInfo, error) 
 	k.ID, k.Created = "key_"+uuid.NewString(), time.Now().UTC()
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
-	if err := s.ledger.CreateKey(ctx, k); err != nil {
+	if err := s.ledger.CreateKey(ctx, k); errors.Is(err, ledger.ErrRevoked) {
+		return KeyInfo{}, keyRefused()
+	} else if err != nil {
 		return KeyInfo{}, s.ledgerError(err)
 	}
 	return keyInfo(k), nil
@@ -250,7 +252,9 @@ func (s *Service) RevokeKey(ctx context.Context, p Principal, id string) error {
 	}
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
+	s.rights.Lock() // what the key was doing is done, or is refused
 	err := s.ledger.RevokeKey(ctx, id)
+	s.rights.Unlock()
 	var revoked ledger.Key
 	if err == nil {
 		revoked, err = s.keyOf(ctx, id)
@@ -265,6 +269,20 @@ func (s *Service) RevokeKey(ctx context.Context, p Principal, id string) error {
 		s.log.Error("a key is revoked, and the mark of that beside the tables could not be written; the next start tries again", "key", id, "error", err)
 	}
 	return nil
+}
+
+// StillValid refuses a principal whose key was revoked since the request began: for who reads a body for long.
+func (s *Service) StillValid(ctx context.Context, p Principal) error { return s.stillValid(ctx, p) }
+
+// acting has an admin do something that lasts, unless their key was revoked since the request began. No revocation at this server ends meanwhile, so that nothing is done after its reply; at another one of the same ledger
+// it may, in the moment that the act takes.
+func (s *Service) acting(ctx context.Context, p Principal, do func() error) error {
+	s.rights.RLock()
+	defer s.rights.RUnlock()
+	if err := s.stillValid(ctx, p); err != nil {
+		return err
+	}
+	return do()
 }
 
 // stillValid refuses a principal whose key was revoked since the request began.

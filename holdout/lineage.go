@@ -42,17 +42,21 @@ const (
 	heldOutAgain     = "held-out-again"
 	shownBefore      = "shown-before"
 	heldOutElsewhere = "held-out-elsewhere"
+	notCompared      = "not-compared"
 )
 
 // Overlap is what an upload has in common with an earlier holdout.
 type Overlap struct {
 	Holdout string  `json:"holdout" doc:"the id of the earlier holdout, which may be deleted"`
-	Matter  string  `json:"matter" enum:"held-out-again,shown-before,held-out-elsewhere" doc:"held-out-again: held-out rows are held-out rows of the earlier one; shown-before: held-out rows are of its training or check part, or it is retired; held-out-elsewhere: rows of the training or check part are held out there, and can be asked about still"`
-	Share   float64 `json:"share" doc:"how many at least, rounded up to tenths: of the held-out rows, or of held-out-elsewhere of the earlier one's"`
+	Matter  string  `json:"matter" enum:"held-out-again,shown-before,held-out-elsewhere,not-compared" doc:"not-compared: nothing is known of the earlier one's rows, for its files are damaged, or not in this server's directory; held-out-again: held-out rows are held-out rows of the earlier one; shown-before: held-out rows are of its training or check part, or it is retired; held-out-elsewhere: rows of the training or check part are held out there, and can be asked about still"`
+	Share   float64 `json:"share" doc:"0 where they are not compared; else how many at least, rounded up to tenths: of the held-out rows, or of held-out-elsewhere of the earlier one's"`
 }
 
 // sentence says it for people.
 func (o Overlap) sentence() string {
+	if o.Matter == notCompared {
+		return fmt.Sprintf("whether rows are those of %s nobody can tell: its files are damaged, or not in this server's directory", o.Holdout)
+	}
 	share := fmt.Sprintf("about %.0f%% or more", 100*o.Share)
 	switch {
 	case o.Share <= 0.1:
@@ -167,7 +171,6 @@ func (c *creation) compareRows(dir string, all []ledger.Holdout, coming ...strin
 			all[i] = s.remembered(all[i])
 		}
 	}
-	slices.SortStableFunc(all, func(a, b ledger.Holdout) int { return b.Created.Compare(a.Created) }) // of too many the newest are compared
 	all = slices.DeleteFunc(all, func(h ledger.Holdout) bool { return c.old != nil && h.ID == c.old.id || h.Deleted && h.Draft })
 	read := func(h ledger.Holdout) (sketches, error) {
 		if !slices.Contains(coming, h.ID) {
@@ -182,39 +185,47 @@ func (c *creation) compareRows(dir string, all []ledger.Holdout, coming ...strin
 		}
 		return parts, nil
 	}
-	var watch lineage.Watch
-	compared := all[:0]
-	for _, h := range all {
-		parts, err := read(h)
-		if err != nil {
-			return nil, err
-		}
-		if parts == nil {
-			continue
-		}
-		if !parts.watch(&watch) {
-			s.log.Warn("there are more holdouts than an upload is compared with; the older ones are left out", "compared", len(compared), "holdouts", len(all))
-			break
-		}
-		compared = append(compared, h)
-	}
-	mine, err := s.sketch(c.ctx, dir, dataset.Reopen, &watch) // the parts were written a moment ago
-	if err != nil {
-		return nil, err
-	}
 	var found []Overlap
-	for _, h := range compared {
-		parts, err := read(h)
+	for {
+		watch := lineage.Watch{Most: s.watched}
+		compared, rest := []ledger.Holdout(nil), []ledger.Holdout(nil)
+		for i, h := range all {
+			parts, err := read(h)
+			if err != nil {
+				return nil, err
+			}
+			if parts == nil {
+				if !h.Deleted && !slices.Contains(coming, h.ID) {
+					found = append(found, Overlap{Holdout: h.ID, Matter: notCompared})
+				}
+				continue
+			}
+			if !parts.watch(&watch) { // more than are watched for at a time
+				rest = all[i:]
+				break
+			}
+			compared = append(compared, h)
+		}
+		mine, err := s.sketch(c.ctx, dir, dataset.Reopen, &watch) // the parts were written a moment ago
 		if err != nil {
 			return nil, err
 		}
-		in := overlaps(h, parts, mine)
-		if len(in) > 0 && slices.Contains(coming, h.ID) {
-			return nil, fail(Unavailable, "another server is taking an upload with rows of this one; send it again when that has ended")
+		for _, h := range compared {
+			parts, err := read(h)
+			if err != nil {
+				return nil, err
+			}
+			in := overlaps(h, parts, mine)
+			if len(in) > 0 && slices.Contains(coming, h.ID) {
+				return nil, fail(Unavailable, "another server is taking an upload with rows of this one; send it again when that has ended")
+			}
+			found = append(found, in...)
 		}
-		found = append(found, in...)
+		if len(rest) == 0 {
+			return mine, c.judgeOverlaps(found)
+		}
+		all = rest
 	}
-	return mine, c.judgeOverlaps(found)
 }
 
 const (
@@ -305,14 +316,18 @@ func (c *creation) judgeOverlaps(found []Overlap) error {
 	if more := len(found) - maxOverlapsSaid; more > 0 {
 		said = append(said, fmt.Sprintf("and so for %d more", more))
 	}
-	c.service.log.Warn("an upload has rows of other holdouts", "by", c.principal.KeyID, "accepted", c.settings.Overlap == overlapAccepted, "overlaps", found)
+	known, early := "rows of this table are known: ", "rows of this table are known from other holdouts, and an admin has accepted it; no interval covers what is known of them from there"
+	if !slices.ContainsFunc(found, func(o Overlap) bool { return o.Matter != notCompared }) {
+		known, early = "this table cannot be compared with all holdouts: ", "whether rows of this table are known from other holdouts nobody could tell, and an admin has accepted it; no interval covers what is known of them from there"
+	}
+	c.service.log.Warn("an upload has rows of other holdouts, or such that cannot be compared", "by", c.principal.KeyID, "accepted", c.settings.Overlap == overlapAccepted, "overlaps", found)
 	if c.settings.Overlap != overlapAccepted {
 		return &Error{Kind: RowsKnown, Members: map[string]any{"holdout": found[0].Holdout, "overlaps": found},
-			Detail: "rows of this table are known: " + strings.Join(said, "; ") + ". Go on with that holdout, or upload other rows. A holdout of which nothing was asked can be deleted first. " +
+			Detail: known + strings.Join(said, "; ") + ". Go on with that holdout, or upload other rows. A holdout of which nothing was asked can be deleted first. " +
 				"overlap=accepted takes the table as it is: no interval then covers both holdouts, and the card says so for good"}
 	}
 	c.card.Warnings = append(c.card.Warnings, Warning{Code: rowsKnown, Detail: strings.Join(said, "; ") + ". An admin has accepted it; no interval covers what is known of these rows from elsewhere"})
-	c.early = append(c.early, Warning{Code: rowsKnown, Detail: "rows of this table are known from other holdouts, and an admin has accepted it; no interval covers what is known of them from there"})
+	c.early = append(c.early, Warning{Code: rowsKnown, Detail: early})
 	return nil
 }
 

@@ -3,6 +3,7 @@ package holdout
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/holdout/release"
 )
 
 // measured is a sample of a law: rows that what they hold tells apart. Two seeds have no row in common.
@@ -334,4 +336,70 @@ func partsOf(t *testing.T, columns []dataset.Column) string {
 	}
 	must(t, dataset.Select(filepath.Join(dir, holdoutDir), table, rows))
 	return dir
+}
+
+// TestNotCompared: an upload is not taken without a word beside a holdout that can be asked and whose rows nobody can compare, nor are rows released, nor is a private release made of them: its files are damaged, or not in
+// this server's directory.
+func TestNotCompared(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	set := Settings{Name: "first", Holdout: 0.3, Questions: 20, Mechanism: "gaussian"}
+	card, err := again(t, s, set, madeOf(t, measured(t, 2000, 1)))
+	must(t, err)
+	ask(t, s, card.ID, `{"type":"mean","of":"a","range":[-5,5]}`)
+	ofA := NewRelease{Epsilon: .5, Columns: []release.ColumnRequest{{Name: "a", Low: new(-5.), High: new(5.)}}}
+	mustRelease(t, s, card.ID, ofA)
+	other := Settings{Name: "other", Holdout: 0.3, Questions: 20, Mechanism: "gaussian"}
+	mine, err := again(t, s, other, madeOf(t, measured(t, 2000, 2)))
+	must(t, err)
+	must(t, s.Close())
+	must(t, os.RemoveAll(s.path(lineageDir, card.ID)))
+	must(t, os.RemoveAll(s.path(holdoutsDir, card.ID, holdoutDir)))
+	s = open(t, dir)
+	other.Name = "third"
+	_, err = again(t, s, other, madeOf(t, measured(t, 2000, 3)))
+	if got, ok := matters(t, err, card.ID)[notCompared]; !ok || got != 0 {
+		t.Errorf("refused for %v, %v", got, err)
+	}
+	other.Overlap = overlapAccepted
+	taken, err := again(t, s, other, madeOf(t, measured(t, 2000, 3)))
+	must(t, err)
+	ask(t, s, taken.ID, `{"type":"mean","of":"a","range":[-5,5]}`) // a draft's card says nothing of rows
+	taken, err = s.Card(t.Context(), admin, taken.ID)
+	must(t, err)
+	if len(taken.Overlaps) != 1 || taken.Overlaps[0] != (Overlap{Holdout: card.ID, Matter: notCompared}) {
+		t.Errorf("the card says %+v", taken.Overlaps)
+	}
+	ask(t, s, mine.ID, `{"type":"mean","of":"a","range":[-5,5]}`)
+	_, err = s.Release(t.Context(), admin, mine.ID, ofA)
+	wantKind(t, "a release", err, Conflict)
+	_, err = s.Retire(t.Context(), admin, mine.ID)
+	wantKind(t, "a retirement", err, Conflict)
+}
+
+// TestComparedInTurns: an upload is compared with all holdouts, however many there are, also with those that the ledger has forgotten: so many at a time as are watched for. It notices those that are left out.
+func TestComparedInTurns(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	var cards []Card
+	for i := range uint64(6) {
+		card, err := again(t, s, Settings{Name: fmt.Sprint(i), Holdout: 0.3, Questions: 20, Mechanism: "gaussian"}, madeOf(t, measured(t, 600, i+1)))
+		must(t, err)
+		ask(t, s, card.ID, `{"type":"mean","of":"a","range":[-5,5]}`)
+		cards = append(cards, card)
+	}
+	must(t, s.Close())
+	for _, name := range []string{"", "-wal", "-shm"} {
+		must(t, removeIfThere(filepath.Join(dir, ledgerFile+name)))
+	}
+	s = open(t, dir, func(o *Options) { o.AcceptLostLedger = true })
+	for _, watched := range []int{0, 12_000} { // tokens; a holdout has some 9,000
+		s.watched = watched
+		for i, card := range cards {
+			_, err := again(t, s, Settings{Name: "again", Holdout: 0.3, Questions: 20, Mechanism: "gaussian"}, madeOf(t, nudged(measured(t, 600, uint64(i)+1))))
+			if got := matters(t, err, card.ID); got[heldOutAgain] == 0 {
+				t.Errorf("holdout %d, watched %d: refused for %v", i, watched, got)
+			}
+		}
+	}
 }

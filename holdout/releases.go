@@ -372,6 +372,8 @@ func (s *Service) earlierReleases(ctx context.Context, id string) (found []Earli
 		switch {
 		case err != nil:
 			return nil, err
+		case old == nil && !h.Deleted:
+			return nil, fail(Conflict, "whether the holdout %s, which has releases, has these rows nobody can tell: its files are damaged, or not in this server's directory; restore them, or delete it, first", h.ID)
 		case old != nil && !watch.Add(old):
 			return nil, fail(Conflict, "there are more holdouts with releases than this one can be compared with")
 		}

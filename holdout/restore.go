@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -342,7 +343,10 @@ func (u *unpacker) check(ctx context.Context, address string, tables bool, key *
 		b, known := heads[d.holdout]
 		switch {
 		case known && b.Damage != "": // it was so when the backup was made, and the server says it of the holdout
-		case !known && u.info.Shared: // it was made after the backup, and its tables are not in it
+		case !known && u.info.Shared: // it was made after the backup
+			if i := slices.IndexFunc(all, func(v Verification) bool { return v.Holdout == d.holdout }); i >= 0 {
+				all[i].Tables = notBacked
+			}
 		default:
 			return nil, errors.Join(damageErrors([]damage{d})...)
 		}

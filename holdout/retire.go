@@ -110,7 +110,7 @@ func (s *Service) releasesOthers(ctx context.Context, id string) error {
 		case err != nil:
 			return storageError(err)
 		case parts == nil:
-			continue
+			return fail(Conflict, "whether the holdout %s, which can be asked, has these rows nobody can tell: its files are damaged, or not in this server's directory; restore them, or delete it, first", h.ID)
 		case !parts.watch(&watch):
 			return fail(Conflict, "there are more open holdouts than this one can be compared with; delete those that are not needed")
 		}

@@ -77,9 +77,11 @@ type Service struct {
 	shared    ledger.Shared // the ledger, where several servers share it; else nil
 	address   string        // Options.Ledger
 	tenures   tenures
-	lost      bool   // the server's key is lost: recorded answers replay, nothing new is given
-	elsewhere bool   // the server's key is not in the data directory
-	sign      []byte // of the key, where it is elsewhere
+	watched   int          // tokens of other holdouts that an upload is compared with at a time; 0: as many as a Watch takes
+	rights    sync.RWMutex // held while a key is revoked; read-held while an admin does what lasts
+	lost      bool         // the server's key is lost: recorded answers replay, nothing new is given
+	elsewhere bool         // the server's key is not in the data directory
+	sign      []byte       // of the key, where it is elsewhere
 	split     [32]byte
 	digest    [32]byte
 	lineage   lineageKeys

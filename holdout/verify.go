@@ -80,6 +80,7 @@ func VerifyExport(r io.Reader, kept ...Place) (Verification, error) {
 const (
 	inOrder    = "in order"
 	notChecked = "not checked"
+	notBacked  = "not in the backup" // of a holdout that was made after it
 )
 
 // Verify checks a data directory offline, or beside a running server: the chains and the books of all holdouts; the sealed

@@ -125,9 +125,7 @@ func beyondChance(kind int, pairs []pair, rows int, other *sample, chance func()
 	switch {
 	case kind == whole || kind == named:
 		trials, share = rows, chance().equal
-	case kind > named:
-		trials = rows
-	case kind%first > 0: // of rows with one id that differ in the other cells there is no token of this kind: all rows may have an id in common
+	case kind > named || kind%first > 0: // of rows with one id that differ in the other cells there is no token of this kind: all rows may have an id in common
 		trials = rows
 	}
 	if share == 1 || share > 0 && mathext.RegIncBeta(float64(found), float64(trials-found+1), share) > Level/kinds {

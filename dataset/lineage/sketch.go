@@ -88,7 +88,7 @@ type cell uint32
 func (c cell) hash() uint32 { return uint32(c) >> 4 }
 func (c cell) bits() int    { return int(c & 15) }
 
-// MaxWatched is how many tokens a watch has at most: those of some 400 holdouts. It takes 88 MB then, and 16 MB more.
+// MaxWatched is how many tokens a watch has at most by default: those of some 400 holdouts. It takes 88 MB then, and 16 MB more.
 const MaxWatched = 11 << 20
 
 // maxSeen bounds the rows that are kept because their tokens were watched for, for each processor.
@@ -96,6 +96,7 @@ const maxSeen = 1 << 18
 
 // Watch are tokens of sketches that a new table is compared with. Its zero value watches for none. It must not be added to once it was used.
 type Watch struct {
+	Most   int      // tokens that are watched for at most; 0 is MaxWatched
 	tokens []uint64 // ascending once it is ready
 	filter []uint64 // a bit for each value of a token's low bits
 }
@@ -114,13 +115,17 @@ func familyOf(kind int) int {
 	return withNames
 }
 
-// Add watches for the tokens of a sketch. It reports false, and watches for none of them, where that would be more than MaxWatched.
+// Add watches for the tokens of a sketch. It reports false, and watches for none of them, where that would be more than its most.
 func (w *Watch) Add(s *Sketch) bool {
 	n := 0
 	for k := range s.samples {
 		n += len(s.samples[k].tokens)
 	}
-	if len(w.tokens)+n > MaxWatched {
+	most := w.Most
+	if most == 0 {
+		most = MaxWatched
+	}
+	if len(w.tokens)+n > most {
 		return false
 	}
 	for k := range s.samples {

@@ -22,6 +22,8 @@ var (
 	ErrRetired = errors.New("ledger: holdout is retired")
 	// ErrAsked: the holdout cannot be replaced, for something was asked of it.
 	ErrAsked = errors.New("ledger: something was asked of the holdout")
+	// ErrRevoked: the key by which another one is made has no rights any more.
+	ErrRevoked = errors.New("ledger: key is revoked")
 	// ErrSettled: the holdout is a draft no more.
 	ErrSettled = errors.New("ledger: holdout is no draft")
 	// ErrExists: what is to be created is there already. A *ExistsError where a holdout's digest is known.

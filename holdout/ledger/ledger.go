@@ -78,7 +78,7 @@ type Ledger interface {
 	Export(ctx context.Context, id string, w io.Writer) error
 
 	// CreateKey records an API key. It fails with ErrExists if its id or hash is known, also that of a revoked key, or if a key that is not revoked has its
-	// subject: a token has one key at a time.
+	// subject: a token has one key at a time; and with ErrRevoked if the key that it is made by is known and revoked.
 	CreateKey(ctx context.Context, k Key) error
 	// Keys returns all keys in the order of their creation, revoked ones included.
 	Keys(ctx context.Context) ([]Key, error)

@@ -322,3 +322,45 @@ func TestUploadsLeaveNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestRevokedWhileItsBodyComes: a key that is revoked while the body of its request is on its way makes no key, and asks nothing. It notices rights that are those of the request's head.
+func TestRevokedWhileItsBodyComes(t *testing.T) {
+	s := start(t, Options{})
+	path, card := s.upload("name=flights&holdout=0.5&questions=5")
+	for target, body := range map[string]string{
+		"/v1/keys":        `{"name":"eve","scope":"admin"}`,
+		path + "/queries": `{"type":"fraction","of":"delay > 15"}`,
+		"/v1/grants":      `{"key":"key_1","holdout":"` + card.ID + `","questions":1}`,
+		"/mcp":            `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
+	} {
+		admin := holdout.Principal{KeyID: "key_of_the_test", Scope: holdout.Admin}
+		key, secret, err := s.api.service.CreateKey(t.Context(), admin, "mallory", holdout.Admin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := s.dial()
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n",
+			target, strings.TrimPrefix(s.url, "http://"), secret, len(body))
+		r := bufio.NewReader(c)
+		if line, err := r.ReadString('\n'); err != nil || !strings.Contains(line, " 100 ") { // the head was taken, and the body is being read
+			t.Fatalf("%s: %q %v", target, line, err)
+		}
+		r.ReadString('\n')
+		fmt.Fprint(c, body[:5])
+		if err := s.api.service.RevokeKey(t.Context(), admin, key.ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(bodyAtOnce + 10*time.Millisecond)
+		fmt.Fprint(c, body[5:])
+		reply, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(target, err)
+		}
+		if text, _ := io.ReadAll(reply.Body); reply.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: %d %s", target, reply.StatusCode, text)
+		}
+	}
+	if b := s.get(path + "/budget"); !strings.Contains(string(b.body), `"left":5`) {
+		t.Errorf("something was paid: %s", b.body)
+	}
+}

@@ -289,15 +289,24 @@ func bodyOf(ctx context.Context) []byte {
 	return body
 }
 
+// bodyAtOnce is how long a body may take to come before the key that came with its head is looked up once more: it may have been revoked since. An honest body of a question is here at once.
+const bodyAtOnce = 100 * time.Millisecond
+
 func (a *API) readBody(c *gin.Context, limit int64) ([]byte, error) {
 	if c.Request.ContentLength > limit {
 		drain(c.Request)
 		return nil, bodyProblem(&http.MaxBytesError{Limit: limit})
 	}
+	began := time.Now()
 	body, err := readDecoded(encodingOf(c.Request), http.MaxBytesReader(c.Writer, c.Request.Body, limit), limit)
 	if err != nil {
 		drain(c.Request)
 		return nil, bodyProblem(err)
+	}
+	if p, ok := c.Get(keyPrincipal); ok && time.Since(began) > bodyAtOnce {
+		if err := a.service.StillValid(c.Request.Context(), p.(holdout.Principal)); err != nil {
+			return nil, err
+		}
 	}
 	// The server goes on reading, to see whether the client is still there: no longer with the deadline of guard.
 	http.NewResponseController(c.Writer).SetReadDeadline(time.Time{})

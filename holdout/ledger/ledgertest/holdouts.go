@@ -553,6 +553,9 @@ func keys(t *testing.T, s *suite) {
 	if err := l.RevokeKey(t.Context(), "key_9"); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("revoke an unknown key: %v", err)
 	}
+	if err := l.CreateKey(t.Context(), ledger.Key{ID: "key_4", Scope: "admin", Hash: [32]byte{4}, By: "key_1"}); !errors.Is(err, ledger.ErrRevoked) {
+		t.Errorf("a key that a revoked one makes: %v", err)
+	}
 }
 
 // keysOfSubjects are found by whom they are for: issuer, claim and value together. A subject has one key at a time, and another one once that is revoked.

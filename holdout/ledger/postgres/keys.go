@@ -21,10 +21,14 @@ func (l *Ledger) CreateKey(ctx context.Context, k ledger.Key) error {
 	}
 	issuer, claim, subject := []byte(k.Subject.Issuer), []byte(k.Subject.Claim), []byte(k.Subject.Value)
 	return l.oneByOne(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		var known bool
-		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM keys WHERE id = $1 OR hash = $2 OR subject <> '' AND NOT revoked AND (issuer, claim, subject) = ($3, $4, $5))`,
-			k.ID, k.Hash[:], issuer, claim, subject).Scan(&known); err != nil {
+		var known, revoked bool
+		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM keys WHERE id = $1 OR hash = $2 OR subject <> '' AND NOT revoked AND (issuer, claim, subject) = ($3, $4, $5)),
+			EXISTS (SELECT 1 FROM keys WHERE id = $6 AND revoked)`,
+			k.ID, k.Hash[:], issuer, claim, subject, k.By).Scan(&known, &revoked); err != nil {
 			return err
+		}
+		if revoked {
+			return ledger.ErrRevoked
 		}
 		if known {
 			return fmt.Errorf("%w: key %q, or one of its subject", ledger.ErrExists, k.ID)

@@ -19,10 +19,14 @@ func (l *Ledger) CreateKey(ctx context.Context, k ledger.Key) error {
 		return err
 	}
 	return l.lasting(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		var known bool
-		if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM keys WHERE id = ? OR hash = ? OR subject <> '' AND revoked = 0 AND (issuer, claim, subject) = (?, ?, ?))`,
-			k.ID, k.Hash[:], k.Subject.Issuer, k.Subject.Claim, k.Subject.Value).Scan(&known); err != nil {
+		var known, revoked bool
+		if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM keys WHERE id = ? OR hash = ? OR subject <> '' AND revoked = 0 AND (issuer, claim, subject) = (?, ?, ?)),
+			EXISTS (SELECT 1 FROM keys WHERE id = ? AND revoked <> 0)`,
+			k.ID, k.Hash[:], k.Subject.Issuer, k.Subject.Claim, k.Subject.Value, k.By).Scan(&known, &revoked); err != nil {
 			return err
+		}
+		if revoked {
+			return ledger.ErrRevoked
 		}
 		if known {
 			return fmt.Errorf("%w: key %q, or one of its subject", ledger.ErrExists, k.ID)
