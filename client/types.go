@@ -230,12 +230,14 @@ type Warning struct {
 type Overlap struct {
 	Holdout string `json:"holdout"` // the id of the earlier holdout, which may be deleted
 
-	// held-out-again: held-out rows are held-out rows of the earlier one; shown-before: held-out rows are of its
-	// training or check part, or it is retired; held-out-elsewhere: rows of the training or check part are held out
-	// there, and can be asked about still: "held-out-again", "shown-before", "held-out-elsewhere"
+	// not-compared: nothing is known of the earlier one's rows, for its files are damaged, or not in this server's
+	// directory; held-out-again: held-out rows are held-out rows of the earlier one; shown-before: held-out rows are of
+	// its training or check part, or it is retired; held-out-elsewhere: rows of the training or check part are held out
+	// there, and can be asked about still: "held-out-again", "shown-before", "held-out-elsewhere", "not-compared"
 	Matter string `json:"matter"`
 
-	// how many at least, rounded up to tenths: of the held-out rows, or of held-out-elsewhere of the earlier one's
+	// 0 where they are not compared; else how many at least, rounded up to tenths: of the held-out rows, or of
+	// held-out-elsewhere of the earlier one's
 	Share float64 `json:"share"`
 }
 
