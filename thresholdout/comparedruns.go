@@ -9,7 +9,7 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
 
-// comparedRuns is Thresholdout in its Gaussian form since its third version (docs/proofs/two-moments.md, section 13). A mean is compared with noise, as ever, and answers say exactly, beside, whether its values vary as
+// comparedRuns is Thresholdout in its Gaussian form since its third version (docs/proofs/two-moments.md, section 9). A mean is compared with noise, as ever, and answers say exactly, beside, whether its values vary as
 // little as the training part says. What is more than a mean over all units is one question, which is checked as guess_and_check checks it.
 type comparedRuns struct {
 	forcedRuns

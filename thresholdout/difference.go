@@ -8,7 +8,7 @@ import (
 )
 
 // DifferenceSums are the exact sums of two equations over one part, no unit of which satisfies both conditions: a [Statistic]. Its value is (1+r1-r2)/2, r1 and r2 the
-// roots (docs/proofs/two-moments.md, section 7).
+// roots (docs/proofs/groups-and-weights.md, section 1).
 type DifferenceSums struct{ First, Second RootSums }
 
 // Fits implements [Statistic].

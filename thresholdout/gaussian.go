@@ -43,7 +43,7 @@ var gaussianKind = Kind{
 		{Name: MethodScheduled, Formula: "the same with σ_j = s(1-u_j), 6u² - 8u³ + 3u⁴ = (j-1/2)/k: early answers have more noise, the last one none",
 			Source: "[proof](proofs/adaptive-hoeffding.md)"},
 		{Name: MethodRounds, Formula: "the same with the I of before the round, each round its own σ, the last one none; there an answer is read by its own sample at the level 2nW², mostly far narrower",
-			Source: "proofs [1](proofs/adaptive-hoeffding.md), [2](proofs/two-moments.md)", InRounds: true},
+			Source: "proofs [1](proofs/adaptive-hoeffding.md), [2](proofs/final-batch.md)", InRounds: true},
 	},
 	Version: gaussianVersion,
 	Oldest:  GuaranteeVersion,

@@ -9,7 +9,7 @@ import (
 )
 
 // A question can be about several means of the same units, of which its answer is made: a variance is made of the means of x² and of x. They are checked together: one question, for at
-// most one token, in which each mean has its share of the probability of error (docs/proofs/two-moments.md, section 12).
+// most one token, in which each mean has its share of the probability of error (docs/proofs/several-means.md, section 1).
 
 // JointSums are the exact sums of several means over one part: a [Statistic]. Its value and its intervals are those of what is made of the means, in units of its own.
 type JointSums struct {

@@ -7,7 +7,7 @@ import (
 )
 
 // Last answers: those that nothing is chosen after, in a batch fixed beforehand or in the last round. They are exact, and each may have the best interval for
-// a fixed question that the sample itself gives (docs/proofs/two-moments.md, section 9). No outcome is paid for, and no margin is needed.
+// a fixed question that the sample itself gives (docs/proofs/final-batch.md). No outcome is paid for, and no margin is needed.
 
 // Lasts is a mechanism that gives such answers.
 type Lasts interface {
@@ -98,7 +98,7 @@ func (g Guarantee) Last(s State) bool {
 }
 
 // Alone is the interval of an answer that is read by its own sample, as that of this one question, where nothing had been told of its units at the state before: at the level E each of its ends
-// misses with probability at most e^-E, if the question was fixed beforehand. What is said at a lower level is within what is said at a higher one, or an end at any higher level misses with no more than e^-E (of a check of weights, two-moments.md, section 10). It is false for every other answer, but the first of all of a
+// misses with probability at most e^-E, if the question was fixed beforehand. What is said at a lower level is within what is said at a higher one, or an end at any higher level misses with no more than e^-E (of a check of weights, two-moments.md, section 7). It is false for every other answer, but the first of all of a
 // mechanism that checks guesses, whose outcome says as much.
 func (g Guarantee) Alone(begun, s State, o Output) (at func(level float64) (low, high float64), ok bool) {
 	if m, is := g.own.(*guessAndCheck); is {

@@ -8,7 +8,7 @@ import (
 )
 
 // WeightedSums are the exact sums, over one part, of an equation whose B is any number in [0,1], a weight or the share of a unit's rows that satisfy a condition: a [Statistic]. Its
-// value is the root r = sum A/sum B (docs/proofs/two-moments.md, section 8).
+// value is the root r = sum A/sum B (docs/proofs/groups-and-weights.md, section 2).
 type WeightedSums struct{ moments.WeightedSums }
 
 // Fits implements [Statistic].

@@ -21,7 +21,7 @@ var pairedShares = []float64{0.8, 0.05, 0.05, 0.05, 0.05}
 //	E A_1/E B_1 - E A_2/E B_2 = E(A_1/b_1 - A_2/b_2) + E A_1 (1/E B_1 - 1/b_1) - E A_2 (1/E B_2 - 1/b_2).
 //
 // The first mean on the right varies as the difference does: what a unit's rows have in common in both groups cancels. What is left is made of products of two small numbers. All five are means over
-// all units, checked together (docs/proofs/two-moments.md, section 12). g and b change the interval, and not the target.
+// all units, checked together (docs/proofs/groups-and-weights.md, section 1). g and b change the interval, and not the target.
 //
 // low is added to the difference: what f is above the second group's function there, which is else the same.
 func Paired(f rowfn.Function, first, second *rowfn.Node, one, other GroupFacts, low float64) *Checks {

@@ -4,11 +4,12 @@ import (
 	"math"
 )
 
-// GradedCheck is the account of guess-and-check with a graded check (docs/proofs/guess-and-check.md): a guess is answered with the
+// GradedCheck is the account of guess-and-check with a graded check by equal weights (docs/proofs/two-moments.md, section 4): a guess is answered with the
 // narrowest of Widths widths that passes; if none does, the question fails, costs a token and is answered from the
 // holdout. Every outcome but a pass at the narrowest width is written into the transcript, and paid for by the union over
 // transcripts.
-// It is the account of docs/proofs/guess-and-check.md by itself. No mechanism uses it now: guess_and_check pays by the urn of package moments.
+// Failures with Gaussian noise are forced runs: their information is bounded as in docs/proofs/adaptive-hoeffding.md, section 6.
+// No mechanism uses it now: guess_and_check pays by the urn of package moments.
 type GradedCheck struct {
 	N         int64   // units of the holdout
 	Questions int64   // k

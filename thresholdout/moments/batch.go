@@ -8,7 +8,7 @@ import (
 // Batch is how a mean, or a conditional mean, is read that nothing is chosen after: in a batch fixed beforehand, or in the last round. Its answer
 // is exact and its interval is made from the sample's own moments. Money is bet against each expectation r, with stakes
 // fixed beforehand and shared among a few variances; r is outside the interval when the money must have grown e^level times. The money
-// falls as r rises, so that all below such an r is outside too (docs/proofs/two-moments.md, section 9). The level pays for the union over the
+// falls as r rises, so that all below such an r is outside too (docs/proofs/final-batch.md, section 1). The level pays for the union over the
 // batch and for what was released before, see bounds.AdaptiveLevel.
 //
 // Stakes do not depend on the level that an answer is read at: at a lower level its interval is within that at a higher one, as p-values ask.

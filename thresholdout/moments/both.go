@@ -7,7 +7,7 @@ import "math"
 //
 // A pair (r1,r2) is outside where bets that are fixed for it win at least e^level against every (h1,h2) that the statement allows. With parabolas under
 // the logarithms what they win is concave in h1 along the line h1 - h2 = gap, so that it is least at one of the line's two ends; that is looked at
-// (docs/proofs/two-moments.md, section 7). Which pairs are outside is found by cells, each by the bets at its outer corner.
+// (docs/proofs/groups-and-weights.md, section 1). Which pairs are outside is found by cells, each by the bets at its outer corner.
 func BothLow(first, second Group, most [2]float64, gap, level float64) float64 {
 	low := overshotDifference(first, second, level)
 	j := both{first: first, second: second.mirror(), most: most, sum: 1 + gap}

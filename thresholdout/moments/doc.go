@@ -6,7 +6,7 @@
 // planned margins in integers, and the batches, after which nothing is chosen. An interval is made from the outcome and public facts; the sums
 // are not among its arguments. So equal outcomes give equal answers, whatever the sums are.
 //
-// The proofs are in docs/proofs/two-moments.md; they were made for this project and are not peer-reviewed.
+// The proofs are in docs/proofs/two-moments.md, groups-and-weights.md, several-means.md and final-batch.md; they were made for this project and are not peer-reviewed.
 //
 // # The way of a question
 //

@@ -11,7 +11,7 @@ import (
 // rank, or the question fails. Each has its share of the question's probability of error, and its own interval.
 //
 // An interval of one of them is missed with probability at most its share of e^-level on each side, over all outcomes of the question together: what an outcome says
-// of it is what an outcome of its own check would, and those are chains as before (docs/proofs/two-moments.md, section 12).
+// of it is what an outcome of its own check would, and those are chains as before (docs/proofs/several-means.md, section 1).
 type JointCheck struct {
 	Checks []Check
 	Shares []float64 // positive, with a sum of at most 1

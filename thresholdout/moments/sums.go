@@ -17,7 +17,7 @@ const (
 const gridError = 1.0 / grid
 
 // weightError is more than what rounding to the grid moves A - rB of one unit by, whatever r in [0,1], where B is a weight: of A as much as a mean, of B half a step for the unit. A ratio moves by as much divided by the mean of B
-// (docs/proofs/two-moments.md, section 11); a thousandth is for floating point.
+// (docs/proofs/groups-and-weights.md, section 3); a thousandth is for floating point.
 const weightError = 1.5 * gridError * 1.001
 
 // Wide is an unsigned sum of 128 bits: of up to 2^64 squares on their grid.

@@ -27,7 +27,7 @@ type Weighted struct {
 //
 // A number r is rejected when a bet against it must have won: S = (g-r) Size - (Away - Shift) > 0 and N kl(u^2/w||u/w) > level with
 // u = 1+S/r, w = 1+2S/r+max(Q,S^2)/r^2, Q = Spread + 2(g-r) MixedHigh + (g-r)^2 SizeSquare. Whatever r is rejected, all smaller
-// expectations are (docs/proofs/two-moments.md, section 8); the search for the largest is by bisection.
+// expectations are (docs/proofs/groups-and-weights.md, section 2); the search for the largest is by bisection.
 func (w Weighted) Low(level float64) float64 {
 	if !(w.N > 0 && w.Size > 0 && level >= 0) {
 		return 0
