@@ -30,11 +30,12 @@ var others = []struct {
 }
 
 var (
-	tableUnits     = []int64{10_000, 100_000, 1_000_000}
+	spreadUnits    = []int64{10_000, 1_000_000}
 	tableQuestions = []int64{10, 100, 1000, 10_000}
 )
 
 const (
+	tableUnits      = 100_000 // one size is enough: half-widths go with 1/sqrt(n), as the page says
 	tableConfidence = 0.95
 	tableRounds     = 5
 	tableCells      = 100
@@ -45,22 +46,25 @@ func WriteTable(out io.Writer) error {
 	w, all := bufio.NewWriter(out), methods()
 	fmt.Fprintf(w, `# Bounds
 
-Half-widths of intervals that hold together at %v%%, for k questions about n independent units. Each question is the mean of numbers in [0,1]; for a
-query with another range multiply by the width of the range. Every method has its own best noise. A method that belongs to a mechanism has the half-width that a holdout created with it gets for
-a single mean (under `+"`gaussian`"+` single means have nine tenths of β). The others are formulas of the literature, named by the initials of their authors; the table at the end has names and papers. Made by `+"`holdoutd plan --table`"+`.
+Half-widths of intervals that hold together at %v%%, for k questions about n independent units. Each question is the mean
+of numbers in [0,1]; multiply by the width of the range of another query. The page is `+"`holdoutd plan --table`"+`; for
+other numbers and figures see `+"`holdoutd plan --help`"+`.
 
-From ±0.5 on (in parentheses) an interval says nothing. There are %d rounds. guess-and-check and Thresholdout have a training part of n units and %d tokens, all unspent; there are %d declared cells, and questions under cells about these alone. **Bold** is the narrowest
-of those that assume nothing. For other numbers, and for figures: `+"`holdoutd plan --help`"+`.
-`, tableConfidence*100, tableRounds, thresholdout.DefaultTokens, tableCells)
-	for _, n := range tableUnits {
-		fmt.Fprintf(w, "\n## n = %s\n\n| method |", thousands(n))
-		for _, k := range tableQuestions {
-			fmt.Fprintf(w, " k = %s |", thousands(k))
-		}
-		fmt.Fprintf(w, "\n|---|%s\n", strings.Repeat("---|", len(tableQuestions)))
-		if err := writeRows(w, n); err != nil {
-			return err
-		}
+## n = %s
+
+For another n they go with 1/sqrt(n) (dfhprr with n^-0.4). From ±0.5 on (in parentheses) an interval says nothing.
+**Bold** is the narrowest of those that assume nothing. [What they are](#what-they-are) says which mechanism has which
+half-width, for a single mean (nine tenths of β under `+"`gaussian`"+`). The others are formulas of the literature, each with
+its own best noise. There are %d rounds. guess-and-check and thresholdout have n training units and %d unspent tokens,
+cells has %d declared cells.
+
+| method |`, tableConfidence*100, thousands(tableUnits), tableRounds, thresholdout.DefaultTokens, tableCells)
+	for _, k := range tableQuestions {
+		fmt.Fprintf(w, " k = %s |", thousands(k))
+	}
+	fmt.Fprintf(w, "\n|---|%s\n", strings.Repeat("---|", len(tableQuestions)))
+	if err := writeRows(w, tableUnits); err != nil {
+		return err
 	}
 	if err := writeSpreads(w); err != nil {
 		return err
@@ -68,7 +72,8 @@ of those that assume nothing. For other numbers, and for figures: `+"`holdoutd p
 	fmt.Fprint(w, `
 ## What they are
 
-β = 1 - confidence, ρ = k/(2n²σ²), σ the noise. Every method assumes independent units and that everything which depends on the holdout is counted. A method with a proof here is not peer-reviewed; `+"`bounds: published`"+` keeps a holdout to the others.
+β = 1 - confidence, ρ = k/(2n²σ²), σ the noise. Every method assumes independent units, and that everything which depends
+on the holdout is counted. Our own proofs are not peer-reviewed; `+"`bounds: published`"+` keeps a holdout to the others.
 
 | method | mechanism | half-width | assumes, beside independent units | source | published |
 |---|---|---|---|---|---|
