@@ -29,7 +29,7 @@ var thresholdoutKind = Kind{
 		{"form=gaussian", (*comparedRuns)(nil)},
 		{"form=laplace", (*laplace)(nil)},
 	},
-	Methods: []Method{{Name: MethodThresholdout, Formula: "T + u + sqrt(E/(2n)), E = n/(n-m) L + (n/m) I_f at the best m, L = ln(6k/β) − ln Polya(j,f,w) + …, u of the comparisons' noise; of a question that varies less, T and u are smaller, and the rest follows its variance",
+	Methods: []Method{{Name: MethodThresholdout, Formula: "T + u + sqrt(E/(2n)), E = n/(n-m) L + (n/m) I_f at the best m, L = ln(6k/β) − ln Polya(j,f,w) + …, u of the comparisons' noise. If a question varies less, T and u are smaller, and the rest follows its variance",
 		Source: "proofs [1](proofs/adaptive-hoeffding.md), section 6, [2](proofs/two-moments.md), section 9, for the mechanism of Dwork et al., arXiv 1506.02629"}},
 	Version: thresholdoutVersion,
 	Oldest:  GuaranteeVersion,

@@ -55,7 +55,7 @@ var guessAndCheckKind = Kind{
 	Takes:    []string{ParamTokens, ParamSealed},
 	Assumes:  "guesses from the training part are mostly right: each that is not spends a token and widens later intervals, and without tokens no new question is answered. The intervals themselves hold whatever is guessed; those of areas under the ROC curve and of Kendall's tau are for units that are alike",
 	Variants: []Variant{{"", (*guessAndCheck)(nil)}},
-	Methods: []Method{{Name: MethodGuessCheck, Formula: "|g-h| ≤ d, then n kl(g±d || x) ≤ E = ln(40k/19β) − ln Polya(j,f,w) + Σ ln(T/w), w the weight of a failure's cell; of a question that varies less, n kl(p || p x/u) ≤ E + …",
+	Methods: []Method{{Name: MethodGuessCheck, Formula: "|g-h| ≤ d, then n kl(g±d || x) ≤ E = ln(40k/19β) − ln Polya(j,f,w) + Σ ln(T/w), w the weight of a failure's cell. If a question varies less, n kl(p || p x/u) ≤ E + …",
 		Source: "[proof](proofs/two-moments.md), after Rogers et al., arXiv 1906.09231"}},
 	Version: guessAndCheckVersion,
 	Oldest:  guessAndCheckOldest,

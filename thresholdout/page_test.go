@@ -37,20 +37,20 @@ var abilities = []struct {
 	name, says string
 	has        func(Mechanism) bool
 }{
-	{"compares", "compares the training part with the holdout, so that there must be one", able[Compares]},
-	{"guesses", "takes the analyst's own guess, and a half-width to check it at", able[Guesses]},
-	{"statistics", "checks what is more than the mean of one row function as one question, such as a mean under a condition, with an interval that follows its own variance", able[Statistics]},
+	{"compares", "needs a training part, and compares it with the holdout", able[Compares]},
+	{"guesses", "takes your guess, and a half-width to check it at", able[Guesses]},
+	{"statistics", "checks a mean under a condition, for example, as one question; the interval follows its own variance", able[Statistics]},
 	{"vectors", "releases several means as one, for the price of their variance", able[Vectors]},
 	{"selections", "says which of many means is the largest, for one question", able[Selections]},
-	{"slices", "gives each question units of its own, which must be alike", able[Slices]},
-	{"submissions", "questions are submissions to a board", able[Submissions]},
-	{"levels", "answers can be read at other levels, so that a test has a p-value", able[Levels]},
+	{"slices", "gives each question its own units, which must be alike", able[Slices]},
+	{"submissions", "takes submissions to a board", able[Submissions]},
+	{"levels", "gives tests a p-value", able[Levels]},
 	{"cells", "answers questions about declared cells alone", able[Celled]},
-	{"fresh", "a test can have a plain p-value, where nothing was told of its units before", able[Fresh]},
-	{"last answers", "what nothing is chosen after is read by its own sample", able[Lasts]},
-	{"measures", "it can say where the holdout is, whatever was guessed, at a price of its own", able[Measures]},
-	{"closes", "its questions can end in a final report: a batch of last answers, at the level that is left", able[Closes]},
-	{"memory", "the state remembers more than what is spent", able[Remembers]},
+	{"fresh", "gives a test a plain p-value, if nothing was told of its units before", able[Fresh]},
+	{"last answers", "in a final batch, intervals follow the holdout's own spread", able[Lasts]},
+	{"measures", "can say where the holdout is, whatever was guessed, for a price of its own", able[Measures]},
+	{"closes", "can end in a final report: one batch of last answers", able[Closes]},
+	{"memory", "remembers more than what is spent", able[Remembers]},
 }
 
 func able[Ability any](m Mechanism) bool { _, ok := m.(Ability); return ok }
@@ -59,8 +59,8 @@ func mechanismsPage() []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Mechanisms
 
-Each mechanism with what it does, its parameters and its budget. What each promises is in [GUARANTEES.md](GUARANTEES.md), how narrow
-intervals are in [BOUNDS.md](BOUNDS.md), how a mechanism is added in [ARCHITECTURE.md](ARCHITECTURE.md#adding-a-mechanism). This page is made from their table (make generate).
+[CHOOSING.md](CHOOSING.md) says which to take, [GUARANTEES.md](GUARANTEES.md) what each promises, [BOUNDS.md](BOUNDS.md)
+how narrow intervals are. Made from the table of mechanisms ([how to add one](ARCHITECTURE.md#adding-a-mechanism)).
 
 | mechanism | what it does | parameters, beside questions and confidence | meters |
 |---|---|---|---|
@@ -72,7 +72,7 @@ intervals are in [BOUNDS.md](BOUNDS.md), how a mechanism is added in [ARCHITECTU
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, says, code(k.Takes), metersOf(k))
 	}
-	b.WriteString("\n`auto` chooses among the others, and no guarantee has its name. The rest depends on what was planned:\n\n| guarantee | abilities | members of its own |\n|---|---|---|\n")
+	b.WriteString("\n`auto` takes one of the others. The rest depends on what was planned:\n\n| guarantee | abilities | members of its own |\n|---|---|---|\n")
 	for _, k := range Kinds() {
 		for _, v := range k.Variants {
 			name := "`" + string(k.Name) + "`"

@@ -28,7 +28,7 @@ var splitKind = Kind{
 		{"", (*splitSample)(nil)},
 		{"with published bounds", (*split)(nil)},
 	},
-	Methods: []Method{{Name: MethodSplitting, Formula: "sqrt(ln(2k/β)/(2 floor(n/k))): every question has a slice of its own; for means far from one half Chernoff's interval, for yes/no questions Clopper's and Pearson's on each slice is narrower, for values that vary less the one that the slice's own moments give",
+	Methods: []Method{{Name: MethodSplitting, Formula: "sqrt(ln(2k/β)/(2 floor(n/k))): every question has a slice of its own. Narrower ones: far from one half Chernoff's, for yes/no questions Clopper's and Pearson's, for values that vary less that of the slice's own moments",
 		Source: "Hoeffding 1963, Chernoff 1952, Clopper and Pearson 1934, [proof](proofs/split.md)", Published: "yes"}},
 	Version: splitVersion,
 	Oldest:  GuaranteeVersion,

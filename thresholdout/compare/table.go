@@ -10,31 +10,38 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// others are intervals beside the plan's methods, with what they are for.
-var others = []struct {
-	name string
-	described
-}{
-	{"Thresholdout, Laplace form", described{"shortfall of the largest error at level b + min over ε of [tanh(ε/4) + δ(ε)/(β-b)], ρ = B/(σn)²", "nothing",
-		"[proof](proofs/tanh-transfer.md), for arXiv 1506.02629, figure 1", ""}},
-	{"choices made on the way", described{"the root W of 2 pcap(W, σ, I, m) = share, one m for the holdout, shares that add up to at most β", "nothing",
-		"[proof](proofs/account.md)", ""}},
-	{"vectors, quiet questions", described{"I += V/(2σ²(n-1)), V a sure bound of the rows' variance, summed over coordinates", "nothing", "[proof](proofs/account.md)", ""}},
-	{"selections", described{"I += η²(n+2)/(8n²), whatever the number of candidates", "nothing", "[proof](proofs/account.md)", ""}},
-	{"comparisons", described{"I += η²V/(8(n-1))", "nothing", "[proof](proofs/account.md)", ""}},
-	{"adaptive p-values", described{"min over m of e^{(n/m-1)I} p^{1-m/n}", "p is valid for a test fixed beforehand", "[proof](proofs/account.md)", ""}},
-	{"exact answers of the last round", described{"2nW² = min over m of n/(n-m) ln(2/share) + (n/m) I", "nothing is chosen afterwards", "[proof](proofs/account.md)", ""}},
-	{"means far from one half", described{"{p : n kl(a ± σz || p) ≤ L}", "nothing", "Chernoff 1952; [proof](proofs/account.md)", ""}},
-	{"yes/no questions", described{"the binomial tail at e^-L", "units of one law", "Clopper, Pearson 1934; [proof](proofs/account.md)", ""}},
-	{"observed variance, nearly exact answers", described{"(n/m-1)I becomes Σ J_j, by reference runs", "nothing", "[proof](proofs/account.md)", ""}},
+// others are intervals and prices beside the plan's methods: what they are for, the formula with what it assumes, and the
+// source. None of them is published.
+var others = [][3]string{
+	{"Thresholdout, Laplace form", "shortfall of the largest error at level b + min over ε of [tanh(ε/4) + δ(ε)/(β-b)], ρ = B/(σn)²",
+		"[proof](proofs/tanh-transfer.md), for arXiv 1506.02629, figure 1"},
+	{"choices made on the way", "the root W of 2 pcap(W, σ, I, m) = share, one m for the holdout, shares that add up to at most β",
+		"[proof](proofs/account.md)"},
+	{"vectors, quiet questions", "I += V/(2σ²(n-1)), V a sure bound of the rows' variance, summed over coordinates",
+		"[proof](proofs/account.md)"},
+	{"selections", "I += η²(n+2)/(8n²), whatever the number of candidates",
+		"[proof](proofs/account.md)"},
+	{"comparisons", "I += η²V/(8(n-1))",
+		"[proof](proofs/account.md)"},
+	{"adaptive p-values", "min over m of e^{(n/m-1)I} p^{1-m/n}, p valid for a test fixed beforehand",
+		"[proof](proofs/account.md)"},
+	{"exact answers of the last round", "2nW² = min over m of n/(n-m) ln(2/share) + (n/m) I, if nothing is chosen afterwards",
+		"[proof](proofs/account.md)"},
+	{"means far from one half", "{p : n kl(a ± σz || p) ≤ L}",
+		"Chernoff 1952; [proof](proofs/account.md)"},
+	{"yes/no questions", "the binomial tail at e^-L, for units of one law",
+		"Clopper, Pearson 1934; [proof](proofs/account.md)"},
+	{"observed variance, nearly exact answers", "(n/m-1)I becomes Σ J_j, by reference runs",
+		"[proof](proofs/account.md)"},
 }
 
 var (
-	tableUnits     = []int64{10_000, 100_000, 1_000_000}
+	spreadUnits    = []int64{10_000, 1_000_000}
 	tableQuestions = []int64{10, 100, 1000, 10_000}
 )
 
 const (
+	tableUnits      = 100_000 // one size is enough: half-widths go with 1/sqrt(n), as the page says
 	tableConfidence = 0.95
 	tableRounds     = 5
 	tableCells      = 100
@@ -45,22 +52,25 @@ func WriteTable(out io.Writer) error {
 	w, all := bufio.NewWriter(out), methods()
 	fmt.Fprintf(w, `# Bounds
 
-Half-widths of intervals that hold together at %v%%, for k questions about n independent units. Each question is the mean of numbers in [0,1]; for a
-query with another range multiply by the width of the range. Every method has its own best noise. A method that belongs to a mechanism has the half-width that a holdout created with it gets for
-a single mean (under `+"`gaussian`"+` single means have nine tenths of β). The others are formulas of the literature, named by the initials of their authors; the table at the end has names and papers. Made by `+"`holdoutd plan --table`"+`.
+Half-widths of intervals that hold together at %v%%, for k questions about n independent units. Each question is the mean
+of numbers in [0,1]; multiply by the width of the range of another query. The page is `+"`holdoutd plan --table`"+`; for
+other numbers and figures see `+"`holdoutd plan --help`"+`.
 
-From ±0.5 on (in parentheses) an interval says nothing. There are %d rounds. guess-and-check and Thresholdout have a training part of n units and %d tokens, all unspent; there are %d declared cells, and questions under cells about these alone. **Bold** is the narrowest
-of those that assume nothing. For other numbers, and for figures: `+"`holdoutd plan --help`"+`.
-`, tableConfidence*100, tableRounds, thresholdout.DefaultTokens, tableCells)
-	for _, n := range tableUnits {
-		fmt.Fprintf(w, "\n## n = %s\n\n| method |", thousands(n))
-		for _, k := range tableQuestions {
-			fmt.Fprintf(w, " k = %s |", thousands(k))
-		}
-		fmt.Fprintf(w, "\n|---|%s\n", strings.Repeat("---|", len(tableQuestions)))
-		if err := writeRows(w, n); err != nil {
-			return err
-		}
+## n = %s
+
+For another n they go with 1/sqrt(n) (dfhprr with n^-0.4). From ±0.5 on (in parentheses) an interval says nothing.
+**Bold** is the narrowest of those that assume nothing. [What they are](#what-they-are) says which mechanism has which
+half-width, for a single mean (nine tenths of β under `+"`gaussian`"+`). The others are formulas of the literature, each with
+its own best noise. There are %d rounds. guess-and-check and thresholdout have n training units and %d unspent tokens,
+cells has %d declared cells.
+
+| method |`, tableConfidence*100, thousands(tableUnits), tableRounds, thresholdout.DefaultTokens, tableCells)
+	for _, k := range tableQuestions {
+		fmt.Fprintf(w, " k = %s |", thousands(k))
+	}
+	fmt.Fprintf(w, "\n|---|%s\n", strings.Repeat("---|", len(tableQuestions)))
+	if err := writeRows(w, tableUnits); err != nil {
+		return err
 	}
 	if err := writeSpreads(w); err != nil {
 		return err
@@ -68,7 +78,8 @@ of those that assume nothing. For other numbers, and for figures: `+"`holdoutd p
 	fmt.Fprint(w, `
 ## What they are
 
-β = 1 - confidence, ρ = k/(2n²σ²), σ the noise. Every method assumes independent units and that everything which depends on the holdout is counted. A method with a proof here is not peer-reviewed; `+"`bounds: published`"+` keeps a holdout to the others.
+β = 1 - confidence, ρ = k/(2n²σ²), σ the noise. Every method assumes independent units, and that everything which depends
+on the holdout is counted. Our own proofs are not peer-reviewed; `+"`bounds: published`"+` keeps a holdout to the others.
 
 | method | mechanism | half-width | assumes, beside independent units | source | published |
 |---|---|---|---|---|---|
@@ -80,16 +91,19 @@ of those that assume nothing. For other numbers, and for figures: `+"`holdoutd p
 		}
 		writeDescription(w, m.name+" | "+mechanism, m.described)
 	}
-	fmt.Fprint(w, "\nFurther intervals and prices (I in nats):\n\n| for | what | assumes, beside independent units | source | published |\n|---|---|---|---|---|\n")
+	fmt.Fprint(w, "\nFurther intervals and prices of our own (I in nats):\n\n| for | what | source |\n|---|---|---|\n")
 	for _, o := range others {
-		writeDescription(w, o.name, o.described)
+		fmt.Fprintf(w, "| %s | %s | %s |\n", o[0], cell(o[1]), o[2])
 	}
 	return w.Flush()
 }
 
 func writeDescription(w io.Writer, name string, d described) {
-	fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", name, strings.ReplaceAll(d.formula, "|", "\\|"), d.assumes, d.source, cmp.Or(d.published, "no"))
+	fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", name, cell(d.formula), d.assumes, d.source, cmp.Or(d.published, "no"))
 }
+
+// cell is a formula inside a table, where a bar ends a cell.
+func cell(formula string) string { return strings.ReplaceAll(formula, "|", "\\|") }
 
 // writeRows writes the half-widths for one n.
 func writeRows(w io.Writer, n int64) error {

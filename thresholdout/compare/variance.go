@@ -64,15 +64,16 @@ func writeSpreads(w io.Writer) error {
 	fmt.Fprintf(w, `
 ## By how much a question varies
 
-The tables above are for the worst case: values that are 0 or 1, half and half. The default mechanism, `+"`guess_and_check`"+`, follows the values of each question. Below is the half-width of its first
-answer, if the guess passes, for values with the mean 1/2 and a standard deviation (sd), both in ranges. Later answers are wider while guesses fail. The last column is a textbook's interval for one question that was fixed beforehand.
+The table above is for the worst case: values that are 0 or 1, half and half. `+"`guess_and_check`"+` follows the values of each
+question. Below is the half-width of its first answer, if the guess passes, for values with the mean 1/2 and a standard
+deviation (sd), both in ranges. Later answers are wider while guesses fail. The textbook's interval is for one question.
 
 | n | sd |`)
 	for _, k := range tableQuestions {
 		fmt.Fprintf(w, " k = %s |", thousands(k))
 	}
 	fmt.Fprintf(w, " textbook |\n|---|---|%s\n", strings.Repeat("---|", len(tableQuestions)+1))
-	for _, n := range tableUnits {
+	for _, n := range spreadUnits {
 		for _, spread := range tableSpreads {
 			fmt.Fprintf(w, "| %s | %v |", thousands(n), spread)
 			for _, k := range tableQuestions {
