@@ -37,7 +37,8 @@ func parameterTable(document []byte) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(parameterHeading + `
-Of ` + "`POST /v1/holdouts`" + `, in the query of its URL unless a header is said. None is required. A parameter that a mechanism does not take is refused, and none is ignored. The table is made from the OpenAPI document.
+Of ` + "`POST /v1/holdouts`" + `, in the query of its URL unless a header is said. None is required, and none is ignored:
+one that the mechanism does not take is refused. The table is made from the OpenAPI document.
 
 | parameter | default | example | meaning |
 |---|---|---|---|
