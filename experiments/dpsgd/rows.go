@@ -43,6 +43,13 @@ func (c *cell) test() run.Row {
 	return c.row(digitsTest, c.values(func(r outcome) float64 { return r.Test }))
 }
 
+// gaps are how much better a model is on its own digits than on others, by repetition.
+func (c *cell) gaps() []float64 {
+	return c.values(func(r outcome) float64 { return r.Training - r.Test })
+}
+
+func (c *cell) gap() run.Row { return c.row(gap, c.gaps()) }
+
 func (c *cell) advantage() run.Row {
 	return c.row(membership, c.values(func(r outcome) float64 { return r.Advantage }))
 }
@@ -64,7 +71,7 @@ func (d findings) excess(c *cell) (run.Row, bool) {
 func (d findings) rows() []run.Row {
 	var rows []run.Row
 	for _, c := range d {
-		rows = append(rows, c.training(), c.test(), c.advantage())
+		rows = append(rows, c.training(), c.test(), c.gap(), c.advantage())
 		if r, ok := d.excess(c); ok {
 			rows = append(rows, r)
 		}
@@ -132,7 +139,7 @@ func (d findings) checks(audits []*audit) []run.Check {
 // and the attack gains no more than is allowed.
 func (d findings) ofModel(checks *run.Checks, model string) {
 	var private []*cell
-	var noiseless *cell
+	var noiseless, plain *cell
 	for _, c := range d {
 		if c.model.name != model || c.n != d.largest() {
 			continue
@@ -142,6 +149,8 @@ func (d findings) ofModel(checks *run.Checks, model string) {
 			private = append(private, c)
 		case noiselessSGD:
 			noiseless = c
+		case plainSGD:
+			plain = c
 		}
 	}
 	for i := 1; i < len(private); i++ {
@@ -156,6 +165,17 @@ func (d findings) ofModel(checks *run.Checks, model string) {
 		noisy, without := last.test(), noiseless.test()
 		checks.Estimate(fmt.Sprintf("%s: test accuracy at epsilon %v beside training without noise", model, last.epsilon), without.Mean, accuracyTolerance, noisy.Mean,
 			math.Hypot(noisy.SD/math.Sqrt(float64(noisy.Repetitions)), without.SD/math.Sqrt(float64(without.Repetitions))))
+	}
+	for _, c := range private {
+		if plain == nil {
+			continue
+		}
+		differences := c.gaps()
+		for i, g := range plain.gaps() {
+			differences[i] -= g
+		}
+		checks.AtMost(fmt.Sprintf("%s: generalisation gap at epsilon %v less that of plain training", model, c.epsilon), 0,
+			run.Measured(run.Row{}, differences, func(d float64) float64 { return d }))
 	}
 	for _, c := range private {
 		if bound := advantageBound(c.epsilon, delta); bound < 0.9 { // more is no limit to speak of
