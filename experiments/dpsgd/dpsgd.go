@@ -5,6 +5,7 @@ package dpsgd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -179,7 +180,7 @@ other examples as on its own (arXiv 1411.2664): the gap between training and tes
 // measure trains models on digits with learn.TrainPrivately, whose noise multiplier comes from dp/account for each epsilon.
 func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	result := run.Result{Experiment: "dp-sgd", Seed: o.Seed, Quick: o.Quick}
-	repetitions := o.RepetitionsOr(10)
+	repetitions := o.RepetitionsOr(20)
 	cells, err := newCells(o.Quick)
 	if err != nil {
 		return result, err
@@ -204,7 +205,9 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		audited, err = runAudits(ctx, o, audits(cells), repetitions)
 	}
 	result.Complete = err == nil
-	result.Rows, result.Fits, result.Checks = done.rows(), done.fits(), done.checks(audited)
+	checks, missing := done.checks(audited, o.Quick)
+	err = errors.Join(err, missing)
+	result.Rows, result.Fits, result.Checks = done.rows(), done.fits(), checks
 	for _, a := range audited {
 		result.Rows = append(result.Rows, a.row())
 	}

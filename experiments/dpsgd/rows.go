@@ -119,7 +119,7 @@ const (
 	accuracyTolerance = 0.01 // at the largest epsilon, beside training without noise
 )
 
-func (d findings) checks(audits []*audit) []run.Check {
+func (d findings) checks(audits []*audit, quick bool) ([]run.Check, error) {
 	var checks run.Checks
 	convex := models(false)[0].name
 	if x, y := d.rateRows(convex); len(x) >= 3 {
@@ -132,7 +132,11 @@ func (d findings) checks(audits []*audit) []run.Check {
 	accountChecks(&checks)
 	compositionChecks(&checks)
 	auditChecks(&checks, audits)
-	return checks.Decide()
+	if len(audits) == 0 { // interrupted: what is missing is not compared
+		return checks.Decide(), nil
+	}
+	err := d.storedChecks(&checks, quick)
+	return checks.Decide(), err
 }
 
 // ofModel are the checks of one model at the largest size: accuracy grows with epsilon, is at the largest what it is without noise,
