@@ -23,8 +23,9 @@ var Experiment = run.Experiment{
 	Paper: `Noise on the input of a classifier makes its expected scores differentially private in the input, and so certifies predictions
 against attacks that are smaller than a radius: PixelDP (arXiv 1802.03471), randomized smoothing (arXiv 1902.02918, whose radius for
 Gaussian noise is the largest that the two expected scores allow), by Rényi divergence (arXiv 1809.03113). No attack may
-succeed within a certified radius. From the same bounds PixelDP's radius is the smallest, then Rényi's, and smoothing's the largest. Little noise predicts more and much noise
-certifies farther; each curve of certified accuracy ends where all draws agree (arXiv 1902.02918, figure 6).`,
+succeed within a certified radius. From the same bounds PixelDP's radius is the smallest, then Rényi's, and smoothing's the largest.
+Little noise predicts more and much noise certifies farther; each curve of certified accuracy ends where all draws agree
+(arXiv 1902.02918, figure 6).`,
 	Flags: []run.Flag{{Name: mnistFlag, Usage: "directory with MNIST's four files, for the papers' settings on its digits, too; what is missing is downloaded into it"}},
 	Small: run.Options{Quick: true, Repetitions: 3},
 	Run:   measure,

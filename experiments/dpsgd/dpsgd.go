@@ -171,8 +171,9 @@ var Experiment = run.Experiment{
 	Paper: `Abadi et al. (arXiv 1607.00133): training with clipped gradients and noise loses little accuracy at epsilons of a few, and the account of
 moments (Rényi divergence) of Poisson batches is far below the composition of each step. Theory for convex losses (arXiv 1405.7085): the excess
 empirical loss falls as d/(n epsilon)^2 where the loss is strongly convex, near its minimum. Differential privacy bounds what any membership attack gains: an audit
-with a canary (arXiv 2006.07709) shows an epsilon below the promised one, and one that is near it where the account is tight. What is private is stable, and so is as good on
-other examples as on its own (arXiv 1411.2664): the gap between training and test accuracy goes where epsilon is small.`,
+with a canary (arXiv 2006.07709) shows an epsilon below the promised one, and one that is near it where the account is tight.
+What is private is stable, and so is as good on other examples as on its own (arXiv 1411.2664): the gap between training and test
+accuracy goes where epsilon is small.`,
 	Small: run.Options{Quick: true, Repetitions: 2},
 	Run:   measure,
 }

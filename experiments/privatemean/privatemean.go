@@ -169,9 +169,9 @@ var Experiment = run.Experiment{
 	Paper: `Theory: noise for (epsilon, 0) or (epsilon, delta) adds an error that falls as 1/(n epsilon), below the sampling error of
 1/sqrt(n) once n epsilon^2 is large (arXiv 1412.4451). Of values with a tail of index a, clipping at C trades a bias of C^{1-a}/(a-1)
 for noise of C/(n epsilon); at the best C, about (n epsilon)^{1/a}, the error falls as (n epsilon)^{-(1-1/a)}, which is optimal
-(arXiv 1412.4451, arXiv 2002.09464). Of values of which only E[x^2] <= sigma^2 is known, the mean of those clamped to sigma sqrt(n epsilon)/2 has a
-squared error of at most sigma^2/n + 4 sigma^2/(n epsilon), whatever their law. For d numbers a row Laplace noise grows as d^{3/2}, Gaussian noise as d; for rows of
-bounded norm Gaussian noise grows as the root of d.`,
+(arXiv 1412.4451, arXiv 2002.09464). Of values of which only E[x^2] <= sigma^2 is known, the mean of those clamped to
+sigma sqrt(n epsilon)/2 has a squared error of at most sigma^2/n + 4 sigma^2/(n epsilon), whatever their law. For d numbers a row
+Laplace noise grows as d^{3/2}, Gaussian noise as d; for rows of bounded norm Gaussian noise grows as the root of d.`,
 	Small: run.Options{Quick: true, Repetitions: 4},
 	Run:   measure,
 }
