@@ -18,13 +18,14 @@ import (
 	"github.com/holdoutd/holdoutd/dp/normal"
 )
 
-// Mean is the mean of rows of Dim numbers, each clamped to [Low, High].
+// Mean is the mean of rows of Dim numbers, each clamped to [Low, High], or where Norm is set of rows that are shrunk to this Euclidean norm.
 //
 // The clamp makes a bias where numbers lie outside; the noise grows with High - Low. Which range is best is a matter of
-// the tails and of rows times epsilon: see the experiment private-mean.
+// the tails and of rows times epsilon: see the experiment private-mean. The error of a mean of ranges grows as Dim, and under a norm as its root.
 type Mean struct {
 	Dim       int // numbers of a row, from 1
 	Low, High float64
+	Norm      float64 // of a row, instead of Low and High, which are 0: with Gaussian noise
 
 	Epsilon float64
 	Delta   float64 // 0 for Laplace noise, else Gaussian
@@ -36,6 +37,7 @@ const (
 	MaxDim     = 1 << 20
 	MinEpsilon = 1e-6 // per number of a row under Laplace noise: the scale of the noise stays below 2^52
 	gridBits   = 30
+	maxNorm    = 1e300 // and twice of it is finite
 )
 
 // Errors of Mean, wrapped.
@@ -50,7 +52,11 @@ func (m Mean) Check() error {
 	switch {
 	case m.Dim < 1 || m.Dim > MaxDim:
 		return fmt.Errorf("%w: %d numbers in a row", ErrSettings, m.Dim)
-	case !(width > 0 && width < math.Inf(1)):
+	case m.Norm != 0 && !(m.Norm > 0 && m.Norm < maxNorm && width == 0 && m.Low == 0):
+		return fmt.Errorf("%w: norm %v, with the range [%v, %v]; a norm is from 0 to %v and has no range beside it", ErrSettings, m.Norm, m.Low, m.High, maxNorm)
+	case m.Norm != 0 && m.Delta == 0:
+		return fmt.Errorf("%w: a norm has Gaussian noise, for a delta above 0", ErrSettings)
+	case m.Norm == 0 && !(width > 0 && width < math.Inf(1)):
 		return fmt.Errorf("%w: range [%v, %v]", ErrSettings, m.Low, m.High)
 	case !(m.Epsilon >= MinEpsilon*float64(m.Dim) && m.Epsilon < math.Inf(1)):
 		return fmt.Errorf("%w: epsilon %v, at least %v for each number of a row", ErrSettings, m.Epsilon, MinEpsilon)
@@ -73,7 +79,7 @@ func (m Mean) Release(x []float64, s *noise.Stream) ([]float64, error) {
 	}
 	sums := make([]int64, m.Dim)
 	m.sum(sums, x)
-	unit := (m.High - m.Low) / (1 << gridBits) / float64(rows)
+	unit := m.grid() / float64(rows)
 	draw, released := m.noise(s), make([]float64, m.Dim)
 	for k, sum := range sums {
 		released[k] = m.Low + float64(sum+draw())*unit
@@ -81,8 +87,20 @@ func (m Mean) Release(x []float64, s *noise.Stream) ([]float64, error) {
 	return released, nil
 }
 
-// sum adds the rows' integers to dst. A replaced row moves each by at most 2^30.
+// grid is the unit of the integers.
+func (m Mean) grid() float64 {
+	if m.Norm > 0 {
+		return m.Norm / (1 << gridBits)
+	}
+	return (m.High - m.Low) / (1 << gridBits)
+}
+
+// sum adds the rows' integers to dst. A replaced row moves each by at most 2^30, or all together by m.moves().
 func (m Mean) sum(dst []int64, x []float64) {
+	if m.Norm > 0 {
+		m.sumOfShrunk(dst, x)
+		return
+	}
 	scale := (1 << gridBits) / (m.High - m.Low)
 	for len(x) > 0 {
 		for k := range dst {
@@ -97,6 +115,57 @@ func (m Mean) sum(dst []int64, x []float64) {
 		}
 		x = x[len(dst):]
 	}
+}
+
+// sumOfShrunk adds the integers of rows that are shrunk to the norm. NaN counts as 0, and an infinite number is all of its row.
+func (m Mean) sumOfShrunk(dst []int64, x []float64) {
+	row := make([]float64, len(dst)) // over its largest number, so that no square overflows
+	for len(x) > 0 {
+		largest := 0.
+		for _, v := range x[:len(row)] {
+			largest = max(largest, sizeOf(v))
+		}
+		squares := 0.
+		for k, v := range x[:len(row)] {
+			switch {
+			case v != v || largest == 0:
+				row[k] = 0
+			case math.IsInf(largest, 1):
+				row[k] = 0
+				if math.IsInf(v, 0) {
+					row[k] = math.Copysign(1, v)
+				}
+			default:
+				row[k] = v / largest
+			}
+			squares += row[k] * row[k]
+		}
+		if squares > 0 {
+			factor := min(largest/m.Norm, 1/math.Sqrt(squares)) * (1 << gridBits)
+			for k, v := range row {
+				dst[k] += int64(math.Round(v * factor))
+			}
+		}
+		x = x[len(row):]
+	}
+}
+
+// sizeOf is the size of a number, 0 for NaN.
+func sizeOf(v float64) float64 {
+	if v != v {
+		return 0
+	}
+	return math.Abs(v)
+}
+
+// moves is how far a replaced row moves the sum of integers, in Euclidean norm: it leaves and another one comes. Rounding moves each coordinate by a half. A
+// norm as computed is off by less than Dim + 16 parts of 2^53, which is less than Dim + 16 parts of 2^22 of a unit.
+func (m Mean) moves() float64 {
+	if m.Norm > 0 {
+		dim := float64(m.Dim)
+		return 2 * ((1 << gridBits) + math.Sqrt(dim)/2 + (dim+16)*0x1p-22)
+	}
+	return math.Sqrt(float64(m.Dim)) * (1 << gridBits)
 }
 
 // noise returns what draws the noise of a coordinate, in units of the grid.
@@ -114,7 +183,7 @@ func (m Mean) scale() float64 {
 	if m.Delta == 0 {
 		return math.Ceil(float64(m.Dim) * (1 << gridBits) / m.Epsilon * (1 + 1e-15)) // the quotient is rounded, maybe down
 	}
-	return account.GaussianSigma(math.Sqrt(float64(m.Dim))*(1<<gridBits), m.Epsilon, m.Delta) * (1 + 1e-11) // of a search's last digits
+	return account.GaussianSigma(m.moves(), m.Epsilon, m.Delta) * (1 + 1e-11) // of a search's last digits
 }
 
 // NoiseSD is the standard deviation of the noise in each coordinate of a released mean of that many rows.
@@ -123,13 +192,13 @@ func (m Mean) NoiseSD(rows int) float64 {
 	if m.Delta == 0 {
 		sd *= math.Sqrt2 // the discrete law's variance is below this by a relative 1/(12 scale^2)
 	}
-	return sd / (1 << gridBits) / float64(rows) * (m.High - m.Low)
+	return sd * m.grid() / float64(rows)
 }
 
 // NoiseHalfWidth is how far the noise in one coordinate reaches, either way, with probability 1-beta. Sampling and
 // clamping come on top.
 func (m Mean) NoiseHalfWidth(rows int, beta float64) float64 {
-	reach := m.scale() / (1 << gridBits) / float64(rows) * (m.High - m.Low)
+	reach := m.scale() * m.grid() / float64(rows)
 	if m.Delta == 0 {
 		return -math.Log(beta) * reach
 	}

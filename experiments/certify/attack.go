@@ -23,6 +23,7 @@ const (
 type pgd struct {
 	noise  certify.Noise // of scale 0 where the network is not smoothed
 	draws  int           // of noise, for each gradient
+	target int           // the label to reach, anyLabel for the best other one
 	pass   *learn.Pass
 	random *rand.Rand
 
@@ -31,12 +32,15 @@ type pgd struct {
 	at, gradient, mean, sorted      []float64
 }
 
+// anyLabel is a target: whichever other label seems best at a step.
+const anyLabel = -1
+
 func newPGD(network *learn.Network, n certify.Noise, seed uint64) *pgd {
 	dim, classes, draws := network.Dim(), network.Classes(), attackDraws
 	if n.Scale == 0 {
 		draws = 1
 	}
-	return &pgd{noise: n, draws: draws, pass: network.NewPass(draws), random: rand.New(rand.NewPCG(seed, 2)),
+	return &pgd{noise: n, draws: draws, target: anyLabel, pass: network.NewPass(draws), random: rand.New(rand.NewPCG(seed, 2)),
 		noisy: make([]float64, draws*dim), gradients: make([]float64, draws*dim),
 		probabilities: make([]float64, draws*classes), labels: make([]int, draws),
 		at: make([]float64, dim), gradient: make([]float64, dim), mean: make([]float64, classes), sorted: make([]float64, dim)}
@@ -85,6 +89,9 @@ func (a *pgd) look(label int) (margin float64) {
 		if k != label && v > a.mean[other] {
 			other = k
 		}
+	}
+	if a.target != anyLabel {
+		other = a.target
 	}
 	clear(a.gradient)
 	a.climb(label, 1)
@@ -165,4 +172,32 @@ func (a *pgd) shrink(move []float64, size float64) {
 	for j, m := range move {
 		move[j] = math.Copysign(max(0, math.Abs(m)-take), m)
 	}
+}
+
+// nearest is the label whose boundary with this one is nearest to x by first order: the margin over the dual norm of its gradient (Moosavi-Dezfooli et al., arXiv
+// 1511.04599). The label with the second score need not be: its weights may differ by less. For a model without noise.
+func (a *pgd) nearest(x []float64, label int) (nearest int) {
+	copy(a.at, x)
+	a.look(label)
+	mean, least := slices.Clone(a.mean), math.Inf(1)
+	for k := range mean {
+		if k == label {
+			continue
+		}
+		clear(a.gradient)
+		a.climb(label, 1)
+		a.climb(k, -1)
+		dual := 0.
+		for _, g := range a.gradient {
+			if a.noise.Family == certify.Laplace {
+				dual = max(dual, math.Abs(g))
+			} else {
+				dual = math.Hypot(dual, g)
+			}
+		}
+		if distance := (math.Log(mean[label]) - math.Log(max(mean[k], 1e-300))) / dual; distance < least {
+			nearest, least = k, distance
+		}
+	}
+	return nearest
 }

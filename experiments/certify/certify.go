@@ -1,10 +1,11 @@
 // Package certify trains classifiers of digits, certifies their predictions in all ways of dp/certify (PixelDP, arXiv 1802.03471;
 // randomized smoothing, arXiv 1902.02918; Rényi divergence, arXiv 1809.03113) and attacks them (arXiv 1706.06083, arXiv 1906.04584): no
-// attack may succeed within a certified radius, and attacks outside should.
+// attack may succeed within a certified radius, and attacks outside should. It draws certified accuracy against radius at the papers' own settings, on two sets of digits.
 package certify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/dp/certify"
@@ -22,7 +23,10 @@ var Experiment = run.Experiment{
 	Paper: `Noise on the input of a classifier makes its expected scores differentially private in the input, and so certifies predictions
 against attacks that are smaller than a radius: PixelDP (arXiv 1802.03471), randomized smoothing (arXiv 1902.02918, whose radius for
 Gaussian noise is the largest that the two expected scores allow), by Rényi divergence (arXiv 1809.03113). No attack may
-succeed within a certified radius. From the same bounds PixelDP's radius is the smallest, then Rényi's, and smoothing's the largest.`,
+succeed within a certified radius. From the same bounds PixelDP's radius is the smallest, then Rényi's, and smoothing's the largest.
+Little noise predicts more and much noise certifies farther; each curve of certified accuracy ends where all draws agree
+(arXiv 1902.02918, figure 6).`,
+	Flags: []run.Flag{{Name: mnistFlag, Usage: "directory with MNIST's four files, for the papers' settings on its digits, too; what is missing is downloaded into it"}},
 	Small: run.Options{Quick: true, Repetitions: 3},
 	Run:   measure,
 }
@@ -179,6 +183,19 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		return result, err
 	}
 	undefendedChecks(&checks, plain)
+	runs := publishedRuns
+	if o.Quick {
+		runs = quickRuns
+	}
+	papers, err := playPublished(ctx, o, min(runs, count))
+	var publishedRows []run.Row
+	for _, p := range papers {
+		publishedRows = append(publishedRows, p.rows()...)
+	}
+	result.Rows = append(result.Rows, publishedRows...)
+	if err != nil {
+		return result, err
+	}
 	networks, err := train(ctx, o, all, training, copies)
 	if err != nil {
 		return result, err
@@ -197,9 +214,15 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	result.Complete = err == nil
 	result.Rows = append(result.Rows, digitRows...)
 	result.Summary = append(tableOf(digitRows), undefendedTable(bareRows)...)
+	for _, p := range papers {
+		result.Summary = append(result.Summary, p.table(publishedRows)...)
+	}
 	if result.Complete {
 		checksOf(&checks, all, found, count)
 		err = formulaChecks(&checks)
+		for _, p := range papers {
+			err = errors.Join(err, p.checks(&checks, o.Quick))
+		}
 	}
 	result.Checks = checks.Decide()
 	result.Notes = []string{
@@ -213,12 +236,26 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		"The undefended models learn from the digits as they are, and predict without noise. They are attacked in the same way, in either norm, at growing sizes.",
 		fmt.Sprintf("Where the distance of the boundary is known and the certificates are tight (a half-space for Gaussian noise, a threshold of one number for Laplace "+
 			"noise), %d rows are certified in all ways, by %d draws each: no radius may end beyond the boundary.", exactRows, exactDraws),
+		fmt.Sprintf("Certified accuracy is measured at the settings of Cohen et al. (alpha %v; %d draws%s) and of PixelDP (epsilon %v, delta %v, alpha %v, %d draws): "+
+			"%d runs, each with a perceptron that learns with fresh noise in every epoch, and %d digits of its own. An independent program says what is to be expected.", cohenAlpha,
+			papers[0].all[0].draws, ofMNIST(papers), pixelDPEpsilon, pixelDPDelta, pixelDPAlpha, pixelDraws(o.Quick), min(runs, count), certifiedEach(o.Quick)),
 		fmt.Sprintf("Bounds are tried on %d runs of %d draws of labels and scores whose mean is known.", boundRuns, boundDraws),
 	}
 	if len(digitRows) > 0 {
 		result.Figures = figuresOf(all, found, finished, count, plain)
 	}
+	for _, p := range papers {
+		result.Figures = append(result.Figures, p.figures()...)
+	}
 	return result, err
+}
+
+// ofMNIST is the note's word on MNIST.
+func ofMNIST(papers []published) string {
+	if len(papers) == 1 {
+		return "; MNIST is left out, which --mnist reads"
+	}
+	return fmt.Sprintf(", for MNIST %d", papers[1].all[0].draws)
 }
 
 // train trains a network for each condition. What it leaves in the checkpoint are parameters.

@@ -141,3 +141,19 @@ func TestSmallest(t *testing.T) {
 		}
 	}
 }
+
+// TestNearestBoundary: the attack on a model without a defence crosses the nearest boundary, where another label has the second score.
+func TestNearestBoundary(t *testing.T) {
+	network := learn.Softmax(4, 3)
+	// Of x = 0 class 0 has the score 1, class 1 has 0.5 and needs a move of 5, class 2 has 0 and needs one of 1/3.
+	copy(network.Params(), []float64{0, 0, 0, 0, 0.1, 0, 0, 0, 0, 3, 0, 0, 1, 0.5, 0})
+	for _, family := range []certify.Family{certify.Gaussian, certify.Laplace} {
+		out, err := subject{family: family}.attack(network, make([]float64, 4), 0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if part := out.Against.Smallest * 3; math.Abs(out.Distance*3-1) > 1e-12 || part < 1 || part > 1.1 {
+			t.Errorf("%v: the boundary at %v is crossed at %v times its distance", family, out.Distance, part)
+		}
+	}
+}

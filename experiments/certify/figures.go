@@ -2,6 +2,7 @@ package certify
 
 import (
 	"fmt"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -43,7 +44,8 @@ func figuresOf(all []condition, found []certified, finished []bool, count int, p
 			Caption: fmt.Sprintf("%v: the share of digits that are predicted right and certified against attacks of a size, by certificate, and the share that the "+
 				"attack leaves right; and what it leaves right of the same model without a defence. Attacks are in the %s norm of pixels in [0,1].", all[shown], norm),
 			Draw: func() (*plot.Plot, error) {
-				return drawAccuracy(fmt.Sprintf("Certified accuracy of digits: %v", all[shown]), norm, certificateCurves(all[shown], digits, plain))
+				curves := certificateCurves(all[shown], digits, plain)
+				return drawAccuracy(fmt.Sprintf("Certified accuracy of digits: %v", all[shown]), norm, curves, endOf(curves[:1], 0.5))
 			}})
 		figures = append(figures, run.Figure{Name: name + "-models",
 			Caption: fmt.Sprintf("Certified accuracy of all models with %s noise, by two-sided bounds of labels: more noise certifies further, and predicts less.",
@@ -53,7 +55,7 @@ func figuresOf(all []condition, found []certified, finished []bool, count int, p
 				for _, c := range these {
 					curves = append(curves, wayCurve(all[c].String(), 1, found[c*count:(c+1)*count]))
 				}
-				return drawAccuracy(fmt.Sprintf("Certified accuracy of digits: %s noise", familyTitle(family)), norm, curves)
+				return drawAccuracy(fmt.Sprintf("Certified accuracy of digits: %s noise", familyTitle(family)), norm, curves, endOf(curves[:1], 0.5))
 			}})
 	}
 	return figures
@@ -107,14 +109,19 @@ func shareOf(digits []certified, event func(f certified) bool) float64 {
 	return float64(count) / float64(len(digits))
 }
 
-// drawAccuracy draws curves up to where certificates end.
-func drawAccuracy(title, norm string, curves []curve) (*plot.Plot, error) {
-	p := figure.New(title, "size of the attack ("+norm+" norm)", "share of digits")
-	const steps = 200
+// endOf is the largest attack size of a figure: where none of these curves has more than a share.
+func endOf(curves []curve, share float64) float64 {
 	end := 1.0
-	for end < 2 && curves[0].share(end) > 0.5 {
+	for end < 2 && slices.ContainsFunc(curves, func(c curve) bool { return c.share(end) > share }) {
 		end += 0.5
 	}
+	return end
+}
+
+// drawAccuracy draws curves up to an attack size.
+func drawAccuracy(title, norm string, curves []curve, end float64) (*plot.Plot, error) {
+	p := figure.New(title, "size of the attack ("+norm+" norm)", "share of digits")
+	const steps = 200
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, end, 0, 1.35 // room for the legend above
 	p.X.Tick.Marker = plot.TickerFunc(func(low, high float64) (ticks []plot.Tick) {
 		for i := 0; float64(i) <= 5*high; i++ {

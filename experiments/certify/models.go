@@ -31,7 +31,12 @@ type model struct {
 var models = []model{
 	{"softmax regression", func(*noise.Stream) *learn.Network { return learn.Softmax(tables.DigitPixels, tables.DigitClasses) },
 		learn.Plain{Epochs: 10, Rate: 0.1, Momentum: 0.9}},
-	{"perceptron", func(s *noise.Stream) *learn.Network {
-		return learn.Perceptron(s, tables.DigitPixels, []int{32}, tables.DigitClasses)
-	}, learn.Plain{Epochs: 10, Rate: 0.05, Momentum: 0.9}},
+	{"perceptron", perceptron(tables.DigitPixels), learn.Plain{Epochs: 10, Rate: 0.05, Momentum: 0.9}},
+}
+
+// perceptron has 32 hidden units, for inputs of so many pixels.
+func perceptron(pixels int) func(s *noise.Stream) *learn.Network {
+	return func(s *noise.Stream) *learn.Network {
+		return learn.Perceptron(s, pixels, []int{32}, tables.DigitClasses)
+	}
 }

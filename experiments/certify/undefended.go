@@ -86,10 +86,16 @@ func (s subject) attack(network *learn.Network, x []float64, label int, seed uin
 	out := bare{Label: label, Against: assault{Prediction: learn.Predict(network.Scores(x))}}
 	attack, moved := newPGD(network, certify.Noise{Family: s.family}, seed), make([]float64, len(x))
 	pass := network.NewPass(1)
+	targets := []int{anyLabel, attack.nearest(x, out.Against.Prediction)}
 	var err error
 	out.Against.Smallest, err = smallest(0, firstUndefended, largestAttack, func(size float64) (bool, error) {
-		attack.move(moved, x, out.Against.Prediction, size)
-		return learn.Predict(pass.Scores(moved)) != out.Against.Prediction, nil
+		for _, attack.target = range targets {
+			attack.move(moved, x, out.Against.Prediction, size)
+			if learn.Predict(pass.Scores(moved)) != out.Against.Prediction {
+				return true, nil
+			}
+		}
+		return false, nil
 	})
 	if len(network.Sizes()) == 2 {
 		out.Distance = distance(network, x, out.Against.Prediction, s.family)

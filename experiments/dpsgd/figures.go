@@ -26,10 +26,51 @@ func (d findings) figures(audited []*audit) []run.Figure {
 			"The line falls as theory's square.", Draw: d.excessFigure}}, figures...)
 	}
 	if slices.ContainsFunc(d, func(c *cell) bool { return c.method == privateSGD && c.n == d.largest() }) {
+		figures = append(figures, run.Figure{Name: "gap", Caption: "How much better a model is on the digits that it learned from than on others, with 95% intervals, against epsilon. Horizontal lines: plain training.",
+			Draw: d.gapFigure})
 		figures = append([]run.Figure{{Name: "accuracy", Caption: "Accuracy on digits against epsilon, with 95% intervals: on the training part and on the rest. Horizontal lines: plain training.",
 			Draw: d.accuracyFigure}}, figures...)
 	}
 	return figures
+}
+
+// gapFigure is of the cells with most digits.
+func (d findings) gapFigure() (*plot.Plot, error) {
+	p := figure.New(fmt.Sprintf("Learned by heart: DP-SGD on %d handwritten digits, delta %v", d.largest(), delta), "epsilon", "training accuracy less test accuracy")
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, quarterTicks
+	highest := 0.
+	for i, m := range models(false) {
+		var points figure.Points
+		for _, c := range d {
+			if c.model.name != m.name || c.n != d.largest() {
+				continue
+			}
+			r := c.gap()
+			switch c.method {
+			case privateSGD:
+				points.Add(c.epsilon, r.Mean, r.Low, r.High)
+			case plainSGD:
+				level := plotter.NewFunction(func(float64) float64 { return r.Mean })
+				level.LineStyle = figure.Line(i)
+				p.Add(level)
+				p.Legend.Add(m.name+", no privacy", level)
+			}
+			highest = max(highest, r.High)
+		}
+		if len(points.XYs) == 0 {
+			continue
+		}
+		if err := figure.AddMarks(p, i, m.name+", private", points); err != nil {
+			return nil, err
+		}
+	}
+	zero := plotter.NewFunction(func(float64) float64 { return 0 })
+	zero.Width = 0.5
+	p.Add(zero)
+	figure.Widen(&p.X)
+	p.Y.Max = 1.6 * highest // room for the legend
+	p.Legend.Left, p.Legend.Top = true, true
+	return p, nil
 }
 
 // accuracyFigure is of the cells with most digits.

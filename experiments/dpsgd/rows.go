@@ -43,6 +43,13 @@ func (c *cell) test() run.Row {
 	return c.row(digitsTest, c.values(func(r outcome) float64 { return r.Test }))
 }
 
+// gaps are how much better a model is on its own digits than on others, by repetition.
+func (c *cell) gaps() []float64 {
+	return c.values(func(r outcome) float64 { return r.Training - r.Test })
+}
+
+func (c *cell) gap() run.Row { return c.row(gap, c.gaps()) }
+
 func (c *cell) advantage() run.Row {
 	return c.row(membership, c.values(func(r outcome) float64 { return r.Advantage }))
 }
@@ -64,7 +71,7 @@ func (d findings) excess(c *cell) (run.Row, bool) {
 func (d findings) rows() []run.Row {
 	var rows []run.Row
 	for _, c := range d {
-		rows = append(rows, c.training(), c.test(), c.advantage())
+		rows = append(rows, c.training(), c.test(), c.gap(), c.advantage())
 		if r, ok := d.excess(c); ok {
 			rows = append(rows, r)
 		}
@@ -112,7 +119,7 @@ const (
 	accuracyTolerance = 0.01 // at the largest epsilon, beside training without noise
 )
 
-func (d findings) checks(audits []*audit) []run.Check {
+func (d findings) checks(audits []*audit, quick bool) ([]run.Check, error) {
 	var checks run.Checks
 	convex := models(false)[0].name
 	if x, y := d.rateRows(convex); len(x) >= 3 {
@@ -125,14 +132,18 @@ func (d findings) checks(audits []*audit) []run.Check {
 	accountChecks(&checks)
 	compositionChecks(&checks)
 	auditChecks(&checks, audits)
-	return checks.Decide()
+	if len(audits) == 0 { // interrupted: what is missing is not compared
+		return checks.Decide(), nil
+	}
+	err := d.storedChecks(&checks, quick)
+	return checks.Decide(), err
 }
 
 // ofModel are the checks of one model at the largest size: accuracy grows with epsilon, is at the largest what it is without noise,
 // and the attack gains no more than is allowed.
 func (d findings) ofModel(checks *run.Checks, model string) {
 	var private []*cell
-	var noiseless *cell
+	var noiseless, plain *cell
 	for _, c := range d {
 		if c.model.name != model || c.n != d.largest() {
 			continue
@@ -142,6 +153,8 @@ func (d findings) ofModel(checks *run.Checks, model string) {
 			private = append(private, c)
 		case noiselessSGD:
 			noiseless = c
+		case plainSGD:
+			plain = c
 		}
 	}
 	for i := 1; i < len(private); i++ {
@@ -156,6 +169,17 @@ func (d findings) ofModel(checks *run.Checks, model string) {
 		noisy, without := last.test(), noiseless.test()
 		checks.Estimate(fmt.Sprintf("%s: test accuracy at epsilon %v beside training without noise", model, last.epsilon), without.Mean, accuracyTolerance, noisy.Mean,
 			math.Hypot(noisy.SD/math.Sqrt(float64(noisy.Repetitions)), without.SD/math.Sqrt(float64(without.Repetitions))))
+	}
+	for _, c := range private {
+		if plain == nil {
+			continue
+		}
+		differences := c.gaps()
+		for i, g := range plain.gaps() {
+			differences[i] -= g
+		}
+		checks.AtMost(fmt.Sprintf("%s: generalisation gap at epsilon %v less that of plain training", model, c.epsilon), 0,
+			run.Measured(run.Row{}, differences, func(d float64) float64 { return d }))
 	}
 	for _, c := range private {
 		if bound := advantageBound(c.epsilon, delta); bound < 0.9 { // more is no limit to speak of

@@ -295,7 +295,27 @@ func (s setup) checks(measured map[cell][]selection.Path) ([]run.Check, error) {
 		}
 		checks.Stored(name+"counts", counts)
 	}
+	s.gaps(&checks, measured)
 	return checks.Decide(), nil
+}
+
+// gaps are what is told of the largest classifier, less what fresh data say: more by its own training rows than by a holdout that answers exactly, and more by that than by
+// Thresholdout.
+func (s setup) gaps(checks *run.Checks, measured map[cell][]selection.Path) {
+	for _, condition := range []string{noSignal, signal} {
+		size := s.sizes[condition]
+		last := len(size.Ks) - 1
+		exact, guarded := measured[cell{condition, selection.StandardReuse}], measured[cell{condition, selection.ThroughThresholdout}]
+		shown := func(p selection.Path) float64 { return p.Told[last] - p.Fresh[last] }
+		more := func(what string, many, few []float64) {
+			for i := range many {
+				many[i] -= few[i]
+			}
+			checks.Above(fmt.Sprintf("%s, k = %d, gap to fresh data: %s", condition, size.Ks[last], what), 0, run.Measured(run.Row{}, many, func(v float64) float64 { return v }))
+		}
+		more("of the training rows less that of the standard holdout", collect(guarded, func(p selection.Path) float64 { return p.Training[last] - p.Fresh[last] }), collect(exact, shown))
+		more("of the standard holdout less that of Thresholdout", collect(exact, shown), collect(guarded, shown))
+	}
 }
 
 func selected(p selection.Path) float64 { return float64(p.Selected) }

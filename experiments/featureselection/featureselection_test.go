@@ -15,7 +15,7 @@ func TestPublishedNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Checks) != 48 {
+	if len(r.Checks) != 52 {
 		t.Fatalf("%d checks", len(r.Checks))
 	}
 	for _, c := range r.Disagreeing() {

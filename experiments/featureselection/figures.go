@@ -2,6 +2,7 @@ package featureselection
 
 import (
 	"fmt"
+	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -26,7 +27,52 @@ func figuresOf(rows []run.Row) []run.Figure {
 			"of its columns: means with bands of one standard deviation. Left the standard reuse, right Thresholdout.",
 			Row: func() ([]*plot.Plot, error) { return drawPanels(rows, f.condition) }})
 	}
+	if len(out) == 2 {
+		out = append(out, run.Figure{Name: "gap", Caption: "The generalisation gap: what a classifier is said to be right, less what it is right in fresh data, with 95% intervals. Without a holdout its own training rows " +
+			"say it. A holdout that answers exactly is learned by heart, too. What Thresholdout says stays near the truth.",
+			Row: func() ([]*plot.Plot, error) { return drawGaps(rows) }})
+	}
 	return out
+}
+
+// drawGaps has a panel for each condition. A repetition of a curve is of data of its own, and its two accuracies are taken for independent.
+func drawGaps(rows []run.Row) ([]*plot.Plot, error) {
+	var panels []*plot.Plot
+	high := 0.
+	for _, condition := range []string{noSignal, signal} {
+		p := figure.New("Generalisation gap, "+condition, "columns of the classifier, k", "accuracy as told, less in fresh data")
+		p.Add(plotter.NewGrid())
+		for i, c := range []struct{ name, method, set string }{
+			{"no holdout: its training rows", selection.ThroughThresholdout, trainingAccuracy},
+			{"a holdout that answers exactly", selection.StandardReuse, toldAccuracy},
+			{"Thresholdout", selection.ThroughThresholdout, toldAccuracy},
+		} {
+			var points figure.Points
+			fresh := pick(rows, cell{condition, c.method}, freshAccuracy)
+			for k, r := range pick(rows, cell{condition, c.method}, c.set) {
+				gap, half := r.Mean-fresh[k].Mean, math.Hypot((r.High-r.Low)/2, (fresh[k].High-fresh[k].Low)/2)
+				points.Add(float64(r.K), gap, gap-half, gap+half)
+				high = max(high, gap+half)
+			}
+			line, err := plotter.NewLine(points.XYs)
+			if err != nil {
+				return nil, err
+			}
+			line.LineStyle = figure.Line(styles[i])
+			p.Add(line)
+			if err := figure.AddMarks(p, styles[i], "", points); err != nil {
+				return nil, err
+			}
+			p.Legend.Add(c.name, line, &plotter.Scatter{GlyphStyle: figure.Mark(styles[i])})
+		}
+		p.Legend.Top, p.Legend.Left = true, true
+		panels = append(panels, p)
+	}
+	for _, p := range panels {
+		p.Y.Min, p.Y.Max = min(0, p.Y.Min), 1.35*high // room for the legend
+		p.X.Tick.Marker, p.Y.Tick.Marker = figure.EvenTicks, figure.EvenTicks
+	}
+	return panels, nil
 }
 
 func drawPanels(rows []run.Row, condition string) ([]*plot.Plot, error) {

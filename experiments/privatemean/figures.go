@@ -40,6 +40,10 @@ func drawCurves(title, x string, series []*curve, room float64) (*plot.Plot, err
 		line.LineStyle = figure.Line(i)
 		line.Width = 1.2
 		p.Add(line)
+		if len(s.measured.XYs) == 0 {
+			p.Legend.Add(s.label, line)
+			continue
+		}
 		if err := figure.AddMarks(p, i, "", s.measured); err != nil {
 			return nil, err
 		}
@@ -66,7 +70,8 @@ func (m findings) figures() []run.Figure {
 		"with epsilon 1 it is soon below the sampling error of 1/sqrt(n).", m.rowsFigure)
 	add(byThreshold, "Error of the mean of values with a heavy tail against the clipping threshold, for growing n: bias on the left, Laplace noise on the right; "+
 		"the best threshold grows as n to the 2/3, the error there falls as n to the -1/3.", m.thresholdFigure)
-	add(byDimension, "Error of the mean vector against numbers a row: Laplace noise grows as d to the 3/2, Gaussian noise as d.", m.dimensionFigure)
+	add(byDimension, "Error of the mean vector against numbers a row: Laplace noise grows as d to the 3/2, Gaussian noise as d; of rows of norm 1 as the root of d.", m.dimensionFigure)
+	add(byMoment, "Error of the mean where only E[x^2] <= 1 is known, clamped to sqrt(n epsilon)/2: no law is above the theorem's limit, and the hardest one needs nine sixteenths of its second term.", m.momentFigure)
 	return figures
 }
 
@@ -111,12 +116,15 @@ func (m findings) thresholdFigure() (*plot.Plot, error) {
 }
 
 func (m findings) dimensionFigure() (*plot.Plot, error) {
-	series := []*curve{{label: laplace}, {label: gaussian + fmt.Sprintf(", delta %v", delta)}}
+	series := []*curve{{label: laplace}, {label: gaussian + fmt.Sprintf(", delta %v", delta)}, {label: gaussian + ", rows of norm 1"}}
 	for _, g := range m.groups {
 		if g.part == byDimension {
-			for i, s := range series {
+			for i, s := range series[:2] {
 				s.add(g, g.cells[i], float64(g.cells[i].mean.Dim))
 			}
+		}
+		if g.part == byNorm {
+			series[2].add(g, g.cells[0], float64(g.cells[0].mean.Dim))
 		}
 	}
 	p, err := drawCurves(fmt.Sprintf("Private mean of vectors, n = %d, epsilon %v", dimensionRows, dimensionEpsilon), "numbers a row, d", series, 1)

@@ -37,17 +37,17 @@ type population struct {
 	name string
 	draw func(r *rand.Rand) float64
 	mean float64
-	// clamped returns mean and variance of a value clamped to [0, high].
-	clamped func(high float64) (mean, variance float64)
+	// clamped returns mean and variance of a value clamped to [low, high]. Of a law without negative values low is 0.
+	clamped func(low, high float64) (mean, variance float64)
 }
 
-var uniform = population{"uniform", (*rand.Rand).Float64, 0.5, func(float64) (float64, float64) { return 0.5, 1. / 12 }}
+var uniform = population{"uniform", (*rand.Rand).Float64, 0.5, func(_, _ float64) (float64, float64) { return 0.5, 1. / 12 }}
 
 // paretoTail is a in P(X > x) = x^{-a}, x >= 1: the mean is finite and the variance is not.
 const paretoTail = 1.5
 
 var pareto = population{fmt.Sprintf("Pareto %v", paretoTail), func(r *rand.Rand) float64 { return math.Pow(1-r.Float64(), -1/paretoTail) },
-	paretoTail / (paretoTail - 1), func(c float64) (float64, float64) {
+	paretoTail / (paretoTail - 1), func(_, c float64) (float64, float64) {
 		const a = paretoTail
 		mean := (a - math.Pow(c, 1-a)) / (a - 1)
 		return mean, 1 + 2*(math.Pow(c, 2-a)-1)/(2-a) - mean*mean // E min(X,c)^2 = 1 + the integral of 2x x^{-a} from 1 to c
@@ -70,7 +70,7 @@ type group struct {
 
 // expected is the mean squared error by theory: bias, sampling and noise.
 func (g *group) expected(c *cell) float64 {
-	center, variance := g.clamped(c.mean.High)
+	center, variance := g.clamped(c.mean.Low, c.mean.High)
 	total := (center-g.mean)*(center-g.mean) + variance/float64(g.n)
 	if c.method != plain {
 		sd := c.mean.NoiseSD(g.n)
@@ -109,6 +109,8 @@ const (
 	byEpsilon   = "epsilon"
 	byThreshold = "threshold"
 	byDimension = "dimension"
+	byMoment    = "moment"
+	byNorm      = "norm"
 )
 
 // What is fixed while another is varied.
@@ -150,6 +152,13 @@ func newGroups(quick bool) []*group {
 	for _, dim := range dimensions {
 		groups = append(groups, &group{part: byDimension, population: uniform, n: dimensionRows, cells: both(dim, 1, dimensionEpsilon)})
 	}
+	for _, n := range rows {
+		groups = append(groups, momentGroups(n)...)
+	}
+	for _, dim := range dimensions {
+		groups = append(groups, &group{part: byNorm, population: signs(dim), n: dimensionRows,
+			cells: []*cell{{method: gaussian, mean: estimate.Mean{Dim: dim, Norm: 1, Epsilon: dimensionEpsilon, Delta: delta}}}})
+	}
 	return groups
 }
 
@@ -160,7 +169,9 @@ var Experiment = run.Experiment{
 	Paper: `Theory: noise for (epsilon, 0) or (epsilon, delta) adds an error that falls as 1/(n epsilon), below the sampling error of
 1/sqrt(n) once n epsilon^2 is large (arXiv 1412.4451). Of values with a tail of index a, clipping at C trades a bias of C^{1-a}/(a-1)
 for noise of C/(n epsilon); at the best C, about (n epsilon)^{1/a}, the error falls as (n epsilon)^{-(1-1/a)}, which is optimal
-(arXiv 1412.4451, arXiv 2002.09464). For d numbers a row Laplace noise grows as d^{3/2}, Gaussian noise as d.`,
+(arXiv 1412.4451, arXiv 2002.09464). Of values of which only E[x^2] <= sigma^2 is known, the mean of those clamped to
+sigma sqrt(n epsilon)/2 has a squared error of at most sigma^2/n + 4 sigma^2/(n epsilon), whatever their law. For d numbers a row
+Laplace noise grows as d^{3/2}, Gaussian noise as d; for rows of bounded norm Gaussian noise grows as the root of d.`,
 	Small: run.Options{Quick: true, Repetitions: 4},
 	Run:   measure,
 }
@@ -216,7 +227,7 @@ func (g *group) row(c *cell) run.Row {
 	if g.part == byThreshold {
 		condition += fmt.Sprintf(", threshold %.3g", c.mean.High)
 	}
-	if g.part == byDimension {
+	if g.part == byDimension || g.part == byNorm {
 		condition += fmt.Sprintf(", %d numbers a row", c.mean.Dim)
 	}
 	r := run.Row{Condition: condition, Method: c.method, N: int64(g.n), K: int64(c.mean.Dim), Set: squaredError, Repetitions: len(c.errors)}

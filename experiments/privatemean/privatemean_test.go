@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/holdoutd/holdoutd/dp/estimate"
 	"github.com/holdoutd/holdoutd/experiments/run"
 	"github.com/holdoutd/holdoutd/experiments/seeds"
@@ -19,10 +21,35 @@ func TestPareto(t *testing.T) {
 			mean += x / cells
 			squares += x * x / cells
 		}
-		gotMean, gotVariance := pareto.clamped(high)
+		gotMean, gotVariance := pareto.clamped(0, high)
 		if math.Abs(gotMean-mean) > 1e-5*mean || math.Abs(gotVariance-(squares-mean*mean)) > 1e-4*squares {
 			t.Errorf("clamped at %v: mean %v and variance %v, want %v and %v", high, gotMean, gotVariance, mean, squares-mean*mean)
 		}
+	}
+}
+
+// TestMomentLaws: both laws have a second moment of 1, and clamped as the theorem says, means and variances that are sums over their quantiles.
+func TestMomentLaws(t *testing.T) {
+	const n = 3000
+	tau := momentThreshold(n)
+	for _, law := range []population{hardestLaw(n), normalLaw} {
+		_, variance := law.clamped(math.Inf(-1), math.Inf(1))
+		if second := variance + law.mean*law.mean; math.Abs(second-1) > 1e-12 {
+			t.Errorf("%s: a second moment of %v", law.name, second)
+		}
+	}
+	mean, variance := hardestLaw(n).clamped(-tau, tau)
+	if p := 1. / 300; math.Abs(mean-tau*p) > 1e-12 || math.Abs(variance-tau*tau*p*(1-p)) > 1e-12 {
+		t.Errorf("hardest law: %v, %v", mean, variance)
+	}
+	const cells, high = 1_000_000, 1.5
+	squares := 0.
+	for i := range cells {
+		x := min(high, math.Abs(distuv.UnitNormal.Quantile((float64(i)+0.5)/cells)))
+		squares += x * x / cells
+	}
+	if _, variance := normalLaw.clamped(-high, high); math.Abs(variance-squares) > 1e-5 {
+		t.Errorf("normal law: %v, want %v", variance, squares)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 // rate is an exponent that theory knows: of what, against what, in which cells.
 type rate struct {
 	part, method, of string
+	law              string  // of the groups, "" for any
 	epsilon          float64 // of the cells, 0 for any
 	exponent         float64
 	tolerance        float64 // of the best cells, which are of a grid and chosen by what was measured
@@ -33,13 +34,15 @@ func rates() []rate {
 		{part: byThreshold, method: laplace, of: "best threshold against n", exponent: 1 / paretoTail, tolerance: 0.15, x: rows, y: high, best: true},
 		{part: byDimension, method: laplace, of: "error against numbers a row", exponent: 1.5, x: dim, y: rms},
 		{part: byDimension, method: gaussian, of: "error against numbers a row", exponent: 1, x: dim, y: rms},
+		{part: byNorm, method: gaussian, of: "error against numbers of a row of norm 1", exponent: 0.5, x: dim, y: rms},
+		{part: byMoment, law: hardest, method: laplace, of: "error of the hardest law against n", exponent: -0.5, x: rows, y: rms},
 	}
 }
 
 // each calls do for the cells of a rate.
 func (m findings) each(r rate, do func(g *group, c *cell)) {
 	for _, g := range m.groups {
-		if g.part != r.part {
+		if g.part != r.part || r.law != "" && g.name != r.law {
 			continue
 		}
 		for _, c := range g.cells {
@@ -99,6 +102,7 @@ func (m findings) checks() []run.Check {
 	m.worst(&checks)
 	m.pooled(&checks)
 	m.crossing(&checks)
+	m.moments(&checks)
 	return checks.Decide()
 }
 
