@@ -376,7 +376,11 @@ Compare the newest answer that anyone kept with holdoutd verify DIR before you s
 			if !info.Keys && serverKey == "" && key == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "server.key was not in the backup: put it into %s, or start with --key-command; else the server only replays\n", data)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "recorded answers replay; for new ones say first what became of later answers: holdoutd restore --data %s with --nothing-lost or --accept-lost\n", data)
+			keys := ""
+			if info.Shared {
+				keys = ", and with --keep-keys or --end-keys"
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "recorded answers replay; for new ones say first what became of later answers: holdoutd restore --data %s with --nothing-lost or --accept-lost%s\n", data, keys)
 			return nil
 		},
 	}

@@ -584,7 +584,10 @@ func TestBackupShared(t *testing.T) {
 		}
 		nothingThere(t, filepath.Dir(to))
 	}
-	to = key.restore(t, file, "--ledger", r.address)
+	to = filepath.Join(t.TempDir(), "restored")
+	if out, _ := done(t, "restore", "--from", file, "--identity", key.identity, "--data", to, "--ledger", r.address); !strings.Contains(out, "tables not in the backup") || !strings.Contains(out, "--end-keys") {
+		t.Errorf("of a holdout that was made after the backup, and of keys, it says\n%s", out)
+	}
 	if _, errs, code := holdoutd(t, "restore", "--data", to, "--nothing-lost"); code != 1 || !strings.Contains(errs, "--end-keys: all keys") {
 		t.Errorf("nobody has said what becomes of the keys of all servers: %d %s", code, errs)
 	}
