@@ -1,6 +1,6 @@
 // Package lineage recognises rows that come again: renamed, reordered, written in other types, with a cell changed, a column dropped or
 // added, a part of them, or among others. It is not for rows that were changed in most of their cells, and not for tables whose rows are not told
-// apart by what they hold. docs/decisions/0011-lineage.md says why it is made so, and what it costs.
+// apart by what they hold. docs/decisions/0011-lineage.md says how it decides, and what it cannot recognise.
 //
 // A [Sketch] is a sample of a table's rows, under a key. Each row has some tokens: hashes of one, two or three of its cells, of whatever columns, and of
 // all of them. Which cells, weighted hashes decide, so that two rows that share most of what they hold share most of their tokens. The cells' own hashes
