@@ -2,9 +2,6 @@ package holdout
 
 import (
 	"cmp"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/binary"
 	"math"
 	"runtime"
 	"slices"
@@ -12,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dataset/manysha"
 )
 
 // MaxStrata is the largest number of values that a stratify column may have: each stratum's counts are public and
@@ -32,6 +30,9 @@ func (s splitter) tags(g grouping, c *dataset.Column, day bool) []uint64 {
 	return tags
 }
 
+// tagsTogether is how many tags are made together.
+const tagsTogether = 4 * manysha.Lanes
+
 // tag is tags of the units from a place on, as many as there is room for.
 func (s splitter) tag(tags []uint64, g grouping, c *dataset.Column, day bool, first int) {
 	workers := min(runtime.GOMAXPROCS(0), 1+len(tags)/4096)
@@ -39,18 +40,18 @@ func (s splitter) tag(tags []uint64, g grouping, c *dataset.Column, day bool, fi
 	for w := range workers {
 		from, to := len(tags)*w/workers, len(tags)*(w+1)/workers
 		wg.Go(func() {
-			mac := hmac.New(sha256.New, s.key)
-			var message, sum []byte
-			for i := from; i < to; i++ {
-				row := uint32(first + i)
-				if g.first != nil {
-					row = g.first[first+i]
+			mac := manysha.NewMAC(s.key)
+			var messages [tagsTogether][]byte
+			for at := from; at < to; at += tagsTogether {
+				some := tags[at:min(at+tagsTogether, to)]
+				for i := range some {
+					row := uint32(first + at + i)
+					if g.first != nil {
+						row = g.first[row]
+					}
+					messages[i] = appendUnitValue(messages[i][:0], c, day, row)
 				}
-				message = appendUnitValue(message[:0], c, day, row)
-				mac.Reset()
-				mac.Write(message)
-				sum = mac.Sum(sum[:0])
-				tags[i] = binary.BigEndian.Uint64(sum)
+				mac.Heads(some, messages[:len(some)])
 			}
 		})
 	}
