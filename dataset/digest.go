@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/holdoutd/holdoutd/dataset/manysha"
 )
 
 const (
@@ -149,6 +151,8 @@ type rowHasher struct {
 	columns []*Column
 	texts   []*longTexts // of the Text columns
 	rows    [digestBlock][]byte
+	hasher  manysha.Hasher
+	sums    [digestBlock][sha256.Size]byte
 }
 
 // longTexts are the hashes of a dictionary's long texts.
@@ -185,8 +189,8 @@ func (h *rowHasher) addRows(sum *[4]uint64, from, to int) {
 			appendNumbers(rows, byte(c.Kind), c.Numbers[from:to])
 		}
 	}
-	for _, row := range rows {
-		hash := sha256.Sum256(row)
+	h.hasher.Sums(h.sums[:], rows)
+	for _, hash := range h.sums[:len(rows)] {
 		addLimbs(sum, [4]uint64{
 			binary.LittleEndian.Uint64(hash[0:]), binary.LittleEndian.Uint64(hash[8:]),
 			binary.LittleEndian.Uint64(hash[16:]), binary.LittleEndian.Uint64(hash[24:]),

@@ -202,8 +202,10 @@ func viewColumn(mapping []byte, s *section, rows int64, verify bool) (Column, st
 	case Text:
 		starts, marks, text, _ := s.layout(rows)
 		c.Codes = view[uint32](b, rows)
-		if i := indexAbove(c.Codes, uint32(s.Dictionary)); i >= 0 {
-			return c, fmt.Sprintf("row %d holds a text that is not in the dictionary", i)
+		for from, to := range inPieces(&c, large) {
+			if i := indexAbove(c.Codes[from:to], uint32(s.Dictionary)); i >= 0 {
+				return c, fmt.Sprintf("row %d holds a text that is not in the dictionary", from+i)
+			}
 		}
 		var detail string
 		c.Dictionary, detail = readDictionary(view[uint64](b[starts:], s.Dictionary+1), view[Mark](b[marks:], s.Dictionary+1), b[text:])
@@ -213,13 +215,9 @@ func viewColumn(mapping []byte, s *section, rows int64, verify bool) (Column, st
 		if !verify {
 			return c, ""
 		}
-		for from := 0; from < len(c.Numbers); from += releaseBytes / 8 {
-			to := min(from+releaseBytes/8, len(c.Numbers))
+		for from, to := range inPieces(&c, large) {
 			if i := indexUnclean(c.Numbers[from:to]); i >= 0 {
 				return c, fmt.Sprintf("row %d holds no finite number", from+i)
-			}
-			if large {
-				c.release(from, to)
 			}
 		}
 	}
@@ -229,7 +227,7 @@ func viewColumn(mapping []byte, s *section, rows int64, verify bool) (Column, st
 // checksum is the CRC-32C of a section of a mapping. Of a large one no more than a piece is in memory at a time.
 func checksum(b []byte, large bool) (crc uint32) {
 	for len(b) > 0 {
-		piece := b[:min(releaseBytes, len(b))]
+		piece := b[:min(pieceRows*8, len(b))]
 		crc = crc32.Update(crc, castagnoli, piece)
 		if large {
 			releasePages(piece)

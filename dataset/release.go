@@ -1,6 +1,9 @@
 package dataset
 
-import "unsafe"
+import (
+	"iter"
+	"unsafe"
+)
 
 const (
 	// releaseBytes is how much of a mapped table is read before it is given back: the kernel keeps the pages in its cache as long as it likes, but they are no more this process's memory.
@@ -47,6 +50,31 @@ func (c *Column) release(from, to int) {
 		releasePages(bytesOf(c.Codes[from:to]))
 	default:
 		releasePages(bytesOf(c.Numbers[from:to]))
+	}
+}
+
+// pieceRows is how many rows of one column are read before they are given back.
+const pieceRows = 1 << 20
+
+// Pieces yields from..to-1 of all rows of column i, one piece after the other, and gives the memory of the column back behind each where the table is large.
+func (t *Table) Pieces(i int) iter.Seq2[int, int] { return inPieces(&t.columns[i], t.Stride() > 0) }
+
+// inPieces is Pieces of a column of a mapping, large or not.
+func inPieces(c *Column, large bool) iter.Seq2[int, int] {
+	return func(yield func(from, to int) bool) {
+		rows, piece := c.Len(), c.Len()
+		if large {
+			piece = pieceRows
+		}
+		for from := 0; from < rows; from += piece {
+			to := min(from+piece, rows)
+			if !yield(from, to) {
+				return
+			}
+			if large {
+				c.release(from, to)
+			}
+		}
 	}
 }
 

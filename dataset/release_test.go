@@ -99,6 +99,23 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	<-done
+	for i := range table.Columns() {
+		at := 0
+		for from, to := range table.Pieces(i) {
+			if from != at || to <= from {
+				t.Fatalf("column %d: rows %d to %d after %d", i, from, to, at)
+			}
+			at = to
+		}
+		if at != rows {
+			t.Errorf("column %d: %d rows of %d in pieces", i, at, rows)
+		}
+	}
+	for from, to := range small.Pieces(0) {
+		if from != 0 || to != rows {
+			t.Errorf("a table in memory is read in pieces: %d to %d", from, to)
+		}
+	}
 }
 
 // A large table that is spent is written as often as was said, by several at the same time, and each copy is what it would be otherwise; then its values have no place on

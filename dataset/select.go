@@ -200,8 +200,10 @@ func gather[T any](w *Writer, values []T, order []uint32, release func(from, to 
 
 func selectText(w *Writer, c *Column, order []uint32, release func(from, to int)) error {
 	remap := make([]uint32, c.Dictionary.Len()+1)
-	for _, row := range order {
-		remap[c.Codes[row]] = 1
+	for codes := range pieces(c.Codes, order, release) {
+		for _, code := range codes {
+			remap[code] = 1
+		}
 	}
 	remap[0] = 0
 	last := uint32(0)

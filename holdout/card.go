@@ -32,31 +32,33 @@ func columnCards(schema dataset.Schema, training *dataset.Table, texts map[strin
 	if training == nil {
 		return cards, nil
 	}
-	return cards, eachColumn(len(cards), func(i int) {
-		cards[i].describe(training.Column(i))
-		training.ReleaseAll()
-	})
+	return cards, eachColumn(len(cards), func(i int) { cards[i].describe(training, i) })
 }
 
-func (card *ColumnCard) describe(c *dataset.Column) {
-	nulls := int64(0)
-	for i := range c.Len() {
-		if c.Null(i) {
-			nulls++
+// describe says what the training part shows of its column i.
+func (card *ColumnCard) describe(training *dataset.Table, i int) {
+	c := training.Column(i)
+	nulls, low, high := int64(0), math.Inf(1), math.Inf(-1)
+	for from, to := range training.Pieces(i) {
+		for row := from; row < to; row++ {
+			if c.Null(row) {
+				nulls++
+			}
+		}
+		if c.Numbers != nil {
+			for _, v := range c.Numbers[from:to] {
+				if v < low {
+					low = v
+				}
+				if v > high {
+					high = v
+				}
+			}
 		}
 	}
 	card.Nulls = &nulls
 	switch c.Kind {
 	case dataset.Number, dataset.Time:
-		low, high := math.Inf(1), math.Inf(-1)
-		for _, v := range c.Numbers {
-			if v < low {
-				low = v
-			}
-			if v > high {
-				high = v
-			}
-		}
 		switch {
 		case low > high: // nulls only
 		case c.Kind == dataset.Time:

@@ -39,7 +39,7 @@ func equalRows(columns []dataset.Column, unit string, g grouping, after func()) 
 	}
 	rows := min(columns[0].Len(), equalCells/len(columns))
 	chance := float64(rows)
-	for i := range columns {
+	for i := 0; i < len(columns) && chance > equalChance; i++ { // it gets no larger
 		chance *= sameChance(&columns[i], rows)
 		after()
 	}

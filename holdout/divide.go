@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sort"
 	"strings"
@@ -198,9 +199,10 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 		return err
 	}
 	c.early = append(c.early, alike...)
-	tags := splitter{key: c.service.split[:]}.tags(g, column, unit.Day)
-	t.ReleaseAll()
-	c.room.rest()
+	if t.Stride() > 0 {
+		debug.FreeOSMemory() // what forewarn has copied is as much as all that is to come
+	}
+	key := splitter{key: c.service.split[:]}
 	var p parts
 	byTime, isTime := strings.CutPrefix(set.Split, splitByTimeOf)
 	switch {
@@ -212,7 +214,7 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 		if times.Kind != dataset.Time {
 			return invalid("split", "split=time names the column %q, which is not a column of dates or times", byTime)
 		}
-		p = splitByTime(tags, g, times.Numbers, sizes{size, check})
+		p = splitByTime(key.tags(g, column, unit.Day), g, times.Numbers, sizes{size, check})
 	case set.Stratify != "":
 		by, ok := t.Lookup(set.Stratify)
 		if !ok {
@@ -222,10 +224,12 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 		if err != nil {
 			return err
 		}
-		p, c.card.Strata = splitByStrata(c.room, tags, s, sizes{size, check})
+		p, c.card.Strata = splitByStrata(c.room, key.tags(g, column, unit.Day), s, sizes{size, check})
 	default:
-		p = splitByTag(c.room, tags, sizes{size, check})
+		p = splitByTag(c.room, g.n, key.tagger(g, column, unit.Day), sizes{size, check})
 	}
+	t.ReleaseAll()
+	c.room.rest()
 	all := []part{{holdoutDir, t, g, p.holdout}, {checkDir, t, g, p.check}, {trainingDir, t, g, p.training}}
 	written := slices.DeleteFunc(slices.Clone(all), func(p part) bool { return len(p.list) == 0 })
 	if err := t.Spend(filepath.Join(c.work, partTable), len(written)); err != nil {
@@ -330,6 +334,7 @@ func (c *creation) writeParts(dir string, parts []part) error {
 		})
 	}
 	wait.Wait()
+	c.room.rest()
 	for _, shape := range shapes {
 		if shape.Texts != nil {
 			c.texts = shape.Texts // of each part that is not handed out they are the same
@@ -426,7 +431,7 @@ func (c *creation) describe(dir string, unit unitRule) (err error) {
 		c.card.Columns, err = columnCards(c.schema(), nil, c.texts)
 		return err
 	}
-	training, err := dataset.Open(filepath.Join(dir, trainingDir))
+	training, err := dataset.Reopen(filepath.Join(dir, trainingDir)) // it was written a moment ago
 	if err != nil {
 		return fmt.Errorf("holdout: training part: %w", err)
 	}
@@ -450,7 +455,7 @@ func (c *creation) describe(dir string, unit unitRule) (err error) {
 	for i := range columns {
 		columns[i] = *training.Column(i)
 	}
-	infinite, err := infiniteWarnings(columns, training.ReleaseAll)
+	infinite, err := infiniteWarnings(training)
 	if err != nil {
 		return diskFails(err)
 	}
@@ -475,16 +480,20 @@ func (c *creation) describe(dir string, unit unitRule) (err error) {
 // MaxInfiniteWarnings bounds the warnings about infinities; a table that has them in many columns has one cause.
 const MaxInfiniteWarnings = 20
 
-// infiniteWarnings says which columns of the training part hold infinities, and what becomes of them. Of the holdout's it says nothing. It calls after behind each column.
-func infiniteWarnings(columns []dataset.Column, after func()) (found []Warning, err error) {
-	counts := make([]int, len(columns))
-	if err := eachColumn(len(columns), func(i int) {
-		for _, v := range columns[i].Numbers {
-			if dataset.Infinite(v) {
-				counts[i]++
+// infiniteWarnings says which columns of the training part hold infinities, and what becomes of them. Of the holdout's it says nothing.
+func infiniteWarnings(training *dataset.Table) (found []Warning, err error) {
+	counts := make([]int, training.Columns())
+	if err := eachColumn(len(counts), func(i int) {
+		if training.Column(i).Numbers == nil {
+			return
+		}
+		for from, to := range training.Pieces(i) {
+			for _, v := range training.Column(i).Numbers[from:to] {
+				if dataset.Infinite(v) {
+					counts[i]++
+				}
 			}
 		}
-		after()
 	}); err != nil {
 		return nil, err
 	}
@@ -495,9 +504,9 @@ func infiniteWarnings(columns []dataset.Column, after func()) (found []Warning, 
 		if len(found) == MaxInfiniteWarnings {
 			break
 		}
-		found = append(found, Warning{Code: "infinite-values", Column: columns[i].Name, Detail: fmt.Sprintf(
+		found = append(found, Warning{Code: "infinite-values", Column: training.Column(i).Name, Detail: fmt.Sprintf(
 			"%d values of %q in the training part are infinite. An infinity is kept as a null: it counts as the low end of a question's range unless the query's \"null\" says otherwise, and a comparison with it does not hold. If it should count as the high end, replace it by a number or a time in the file",
-			n, columns[i].Name)})
+			n, training.Column(i).Name)})
 	}
 	return found, nil
 }

@@ -313,9 +313,10 @@ const (
 // earlyRows are the first rows, of n and at most so many, that a split by rows leaves to training where size rows are held out.
 func earlyRows(s splitter, n, size, most int) (training []uint32) {
 	rows := groupByRow(n)
+	tagged := s.tagger(rows, nil, false)
 	var last uint64
 	if n <= earlyExact {
-		last, _ = selectTag(s.tags(rows, nil, false), size)
+		last = firstBits(nil, n, tagged).cut(size).last
 	} else {
 		share := float64(size) / float64(n)
 		last = uint64(min(share+earlyDoubt*math.Sqrt(share*(1-share)/float64(n)), 1-0x1p-53) * 0x1p64)
@@ -323,7 +324,7 @@ func earlyRows(s splitter, n, size, most int) (training []uint32) {
 	tags := make([]uint64, min(n, earlyTags))
 	for from := 0; from < n && len(training) < most; from += len(tags) {
 		tags = tags[:min(len(tags), n-from)]
-		s.tag(tags, rows, nil, false, from)
+		tagged(tags, from)
 		for i, tag := range tags {
 			if tag > last && len(training) < most {
 				training = append(training, uint32(from+i))

@@ -142,7 +142,7 @@ func TestDraftsTellNothingOfHeldOutRows(t *testing.T) {
 	must(t, err)
 	tags := splitter{key: s.split[:]}.tags(groupByRow(table.Rows()), nil, false)
 	held, all := map[int]bool{}, map[int]bool{}
-	for _, u := range splitByTag(nil, tags, sizes{size, 0}).holdout {
+	for _, u := range byTags(nil, tags, sizes{size, 0}).holdout {
 		held[int(u)] = true
 	}
 	for row := range table.Rows() {
@@ -204,7 +204,7 @@ func TestForewarningIsOfTrainingRows(t *testing.T) {
 	const n = 4000
 	tags := splitter{key: s.split[:]}.tags(groupByRow(n), nil, false)
 	held := make([]bool, n)
-	for _, row := range splitByTag(nil, tags, sizes{n * 3 / 10, 0}).holdout {
+	for _, row := range byTags(nil, tags, sizes{n * 3 / 10, 0}).holdout {
 		held[row] = true
 	}
 	for _, alike := range []bool{true, false} { // the held-out rows, or the others
@@ -268,7 +268,7 @@ func TestCreatedAgain(t *testing.T) {
 	id := ids[len(ids)-1]
 	half := heldOut(t, s, id)
 	tags, x := splitter{key: s.split[:]}.tags(groupByRow(table.Rows()), nil, false), numbers(t, table, "x")
-	for _, row := range splitByTag(nil, tags, sizes{300, 0}).holdout { // what the first one held out
+	for _, row := range byTags(nil, tags, sizes{300, 0}).holdout { // what the first one held out
 		if _, in := slices.BinarySearch(half, x[row]); !in {
 			t.Fatalf("row %d was held out at 0.3 and is not at 0.5", row)
 		}

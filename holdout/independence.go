@@ -26,8 +26,8 @@ const (
 	MaxOthers = 3
 
 	// dependenceRows is how many rows of the training part are looked at, from its start: what a grouping does shows
-	// in eight million rows, and memory stays bounded.
-	dependenceRows = 1 << 23
+	// in four million rows, and memory stays bounded.
+	dependenceRows = 1 << 22
 	// dependenceCells bounds rows times (grouping, measure) pairs: about a second of one core.
 	dependenceCells = 1 << 28
 	// candidateCells bounds rows times columns that are tried as groupings, which takes hashing.

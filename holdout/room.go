@@ -15,7 +15,7 @@ type room struct {
 }
 
 // makeIn returns n zeros in the room, or in ordinary memory where the room is nil or full. Room is never given back before its end.
-func makeIn[T bool | side | uint32 | uint64 | float64](r *room, n int) []T {
+func makeIn[T bool | side | uint16 | uint32 | uint64 | float64](r *room, n int) []T {
 	var zero T
 	size := n * int(unsafe.Sizeof(zero))
 	if r == nil || n == 0 || size > len(r.mapping)-r.used {
@@ -24,4 +24,15 @@ func makeIn[T bool | side | uint32 | uint64 | float64](r *room, n int) []T {
 	list := unsafe.Slice((*T)(unsafe.Pointer(&r.mapping[r.used])), n)
 	r.used += (size + 63) &^ 63 // aligned for every type, in lines of their own
 	return list
+}
+
+// turnOf is how many units are read before the memory of a room is given back.
+const turnOf = 1 << 22
+
+// inTurns calls do with all of 0..n-1, in order and some at a time, and gives the memory of the room back behind each.
+func (r *room) inTurns(n int, do func(from, to int)) {
+	for from := 0; from < n; from += turnOf {
+		do(from, min(from+turnOf, n))
+		r.rest()
+	}
 }

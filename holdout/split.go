@@ -2,9 +2,6 @@ package holdout
 
 import (
 	"cmp"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/binary"
 	"math"
 	"runtime"
 	"slices"
@@ -12,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dataset/manysha"
 )
 
 // MaxStrata is the largest number of values that a stratify column may have: each stratum's counts are public and
@@ -24,37 +22,45 @@ type splitter struct {
 	key []byte // of HMAC-SHA256
 }
 
-// tags returns the tag of each unit: the first 64 bits of HMAC-SHA256(key, value of the unit). Two units share a tag
-// with probability below n^2/2^65 (3e-7 for 3 million); such a tie is broken by the order of their first rows.
+// tagger makes the tags of units from a place on, as many as there is room for.
+type tagger func(tags []uint64, first int)
+
+// tags returns the tag of each unit.
 func (s splitter) tags(g grouping, c *dataset.Column, day bool) []uint64 {
 	tags := makeIn[uint64](g.room, g.n)
-	s.tag(tags, g, c, day, 0)
+	s.tagger(g, c, day)(tags, 0)
 	return tags
 }
 
-// tag is tags of the units from a place on, as many as there is room for.
-func (s splitter) tag(tags []uint64, g grouping, c *dataset.Column, day bool, first int) {
-	workers := min(runtime.GOMAXPROCS(0), 1+len(tags)/4096)
-	var wg sync.WaitGroup
-	for w := range workers {
-		from, to := len(tags)*w/workers, len(tags)*(w+1)/workers
-		wg.Go(func() {
-			mac := hmac.New(sha256.New, s.key)
-			var message, sum []byte
-			for i := from; i < to; i++ {
-				row := uint32(first + i)
-				if g.first != nil {
-					row = g.first[first+i]
+// tagsTogether is how many tags are made together.
+const tagsTogether = 4 * manysha.Lanes
+
+// tagger makes the tags of units: of each the first 64 bits of HMAC-SHA256(key, value of the unit). Two units share a tag
+// with probability below n^2/2^65 (3e-7 for 3 million); such a tie is broken by the order of their first rows.
+func (s splitter) tagger(g grouping, c *dataset.Column, day bool) tagger {
+	return func(tags []uint64, first int) {
+		workers := min(runtime.GOMAXPROCS(0), 1+len(tags)/4096)
+		var wg sync.WaitGroup
+		for w := range workers {
+			from, to := len(tags)*w/workers, len(tags)*(w+1)/workers
+			wg.Go(func() {
+				mac := manysha.NewMAC(s.key)
+				var messages [tagsTogether][]byte
+				for at := from; at < to; at += tagsTogether {
+					some := tags[at:min(at+tagsTogether, to)]
+					for i := range some {
+						row := uint32(first + at + i)
+						if g.first != nil {
+							row = g.first[row]
+						}
+						messages[i] = appendUnitValue(messages[i][:0], c, day, row)
+					}
+					mac.Heads(some, messages[:len(some)])
 				}
-				message = appendUnitValue(message[:0], c, day, row)
-				mac.Reset()
-				mac.Write(message)
-				sum = mac.Sum(sum[:0])
-				tags[i] = binary.BigEndian.Uint64(sum)
-			}
-		})
+			})
+		}
+		wg.Wait()
 	}
-	wg.Wait()
 }
 
 // holdoutSize is the number of units, of n, that the setting asks for: a fraction of at most 1 gives the nearest whole
@@ -152,55 +158,118 @@ func divide(r *room, sides []side) parts {
 	return parts{training: units[inTraining], check: units[inCheck], holdout: units[inHoldout]}
 }
 
-// splitByTag takes the first units in keyed order as the holdout, and those behind them as the check part: so a holdout is the same units whatever check part there is.
-func splitByTag(r *room, tags []uint64, size sizes) parts {
-	sides := makeIn[side](r, len(tags))
-	first := func(size int, as side) {
-		last, ties := selectTag(tags, size)
-		for u, tag := range tags {
-			switch {
-			case tag > last:
-				continue
-			case tag == last && ties == 0:
-				continue
-			case tag == last:
-				ties--
-			}
-			if sides[u] == inTraining {
-				sides[u] = as
-			}
+// splitByTag takes the first of n units in keyed order as the holdout, and those behind them as the check part: so a holdout is the same units whatever check part there is.
+func splitByTag(r *room, n int, tags tagger, size sizes) parts {
+	k := firstBits(r, n, tags)
+	kept, holdout := k.cut(size.holdout+size.check), k.cut(size.holdout)
+	p := parts{
+		holdout:  makeIn[uint32](r, size.holdout)[:0],
+		check:    makeIn[uint32](r, size.check)[:0],
+		training: makeIn[uint32](r, n-size.holdout-size.check)[:0],
+	}
+	k.each([]*cut{&kept, &holdout}, func(u uint32, tag uint64) {
+		switch {
+		case !kept.takes(tag):
+			p.training = append(p.training, u)
+		case holdout.takes(tag):
+			p.holdout = append(p.holdout, u)
+		default:
+			p.check = append(p.check, u)
 		}
-	}
-	first(size.holdout, inHoldout)
-	if size.check > 0 {
-		first(size.holdout+size.check, inCheck)
-	}
-	return divide(r, sides)
+	})
+	return p
 }
 
-// selectTag returns the tag at place size (from 1) in order, and how many units of that very tag are among the first size. It
-// reads the tags in passes, two bytes more each time, so that it needs no order of them.
-func selectTag(tags []uint64, size int) (last uint64, ties int) {
-	if size <= 0 {
-		return 0, 0
-	}
-	ties = size
-	const step = 16
-	counts := make([]int, 1<<step)
-	for shift := 64 - step; shift >= 0; shift -= step {
-		clear(counts)
-		for _, tag := range tags {
-			if tag>>shift>>step == last {
-				counts[tag>>shift&(1<<step-1)]++
+const (
+	// keptBits is how many bits of each tag are kept: where a side ends in keyed order, they leave one of 2^16 units in doubt.
+	keptBits = 16
+	// taggedTogether is how many tags there are at a time.
+	taggedTogether = 1 << 18
+)
+
+// keyed are units in keyed order, as far as a split asks for it: it needs no order of those that are far from where a side ends, and two bytes of each tag.
+type keyed struct {
+	room   *room
+	first  []uint16           // bits of each unit's tag
+	counts [1 << keptBits]int // of the units with these bits
+	tags   tagger
+}
+
+func firstBits(r *room, n int, tags tagger) *keyed {
+	k := &keyed{room: r, first: makeIn[uint16](r, n), tags: tags}
+	together := make([]uint64, min(n, taggedTogether))
+	r.inTurns(n, func(from, to int) {
+		for ; from < to; from += len(together) {
+			some := together[:min(len(together), to-from)]
+			tags(some, from)
+			for i, tag := range some {
+				bits := tag >> (64 - keptBits)
+				k.first[from+i] = uint16(bits)
+				k.counts[bits]++
 			}
 		}
-		digit := 0
-		for ; ties > counts[digit]; digit++ {
-			ties -= counts[digit]
-		}
-		last = last<<step | uint64(digit)
+	})
+	return k
+}
+
+// cut is where the first units of an order end: they are those with a tag below last, and so many of those with that very tag, as they come.
+type cut struct {
+	last uint64
+	ties int
+}
+
+// takes reports whether the next unit is one of the first. Units are asked about as they come.
+func (c *cut) takes(tag uint64) bool {
+	if tag == c.last && c.ties > 0 {
+		c.ties--
+		return true
 	}
-	return last, ties
+	return tag < c.last
+}
+
+// bits are those of its last tag that are kept.
+func (c *cut) bits() uint16 { return uint16(c.last >> (64 - keptBits)) }
+
+// cut finds where so many units end.
+func (k *keyed) cut(size int) cut {
+	if size == 0 {
+		return cut{}
+	}
+	bits := 0
+	for ; size > k.counts[bits]; bits++ {
+		size -= k.counts[bits]
+	}
+	c := cut{last: uint64(bits) << (64 - keptBits)}
+	var doubtful []uint64
+	k.each([]*cut{&c}, func(_ uint32, tag uint64) {
+		if uint16(tag>>(64-keptBits)) == uint16(bits) {
+			doubtful = append(doubtful, tag)
+		}
+	})
+	slices.Sort(doubtful)
+	c.last = doubtful[size-1]
+	first, _ := slices.BinarySearch(doubtful, c.last)
+	c.ties = size - first
+	return c
+}
+
+// each calls do with all units in the order of their first rows. The tag is whole where it begins as that of a cut; of others it is zero behind the bits that are kept.
+func (k *keyed) each(cuts []*cut, do func(u uint32, tag uint64)) {
+	var doubts [1 << keptBits]bool
+	for _, c := range cuts {
+		doubts[c.bits()] = true
+	}
+	var whole [1]uint64
+	k.room.inTurns(len(k.first), func(from, to int) {
+		for u := from; u < to; u++ {
+			tag := uint64(k.first[u]) << (64 - keptBits)
+			if doubts[k.first[u]] {
+				k.tags(whole[:], u)
+				tag = whole[0]
+			}
+			do(uint32(u), tag)
+		}
+	})
 }
 
 // splitByTime takes the latest units as the holdout, and the latest before them as the check part, which is then more like the holdout than the training part is. A unit is as late as its latest row, so that no training row is

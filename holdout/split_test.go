@@ -1,6 +1,9 @@
 package holdout
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -60,11 +63,11 @@ func TestSplitKeepsUnitsWhole(t *testing.T) {
 		s := splitter{key: []byte("a key")}
 		size := rapid.IntRange(1, g.n-1).Draw(t, "size")
 		check := rapid.IntRange(0, g.n-size).Draw(t, "check")
-		p := splitByTag(nil, s.tags(g, &c, day), sizes{size, check})
+		p := byTags(nil, s.tags(g, &c, day), sizes{size, check})
 		if len(p.holdout) != size || len(p.check) != check || len(p.holdout)+len(p.check)+len(p.training) != g.n {
 			t.Fatalf("sides of %d, %d and %d units, want %d and %d of %d", len(p.training), len(p.check), len(p.holdout), check, size, g.n)
 		}
-		if without := splitByTag(nil, s.tags(g, &c, day), sizes{size, 0}); !slices.Equal(p.holdout, without.holdout) {
+		if without := byTags(nil, s.tags(g, &c, day), sizes{size, 0}); !slices.Equal(p.holdout, without.holdout) {
 			t.Fatalf("with a check part the holdout has other units: %v and %v", p.holdout, without.holdout)
 		}
 		side := make([]int, rows)
@@ -101,6 +104,22 @@ func TestSplitKeepsUnitsWhole(t *testing.T) {
 				if one := g.of[a] == g.of[b]; one != (same && !c.Null(a)) {
 					t.Fatalf("rows %d and %d: one unit %v, same value %v", a, b, one, same)
 				}
+			}
+		}
+	})
+}
+
+// TestTags: a tag is the HMAC of its unit's value, however many are made at a time.
+func TestTags(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawColumn(t, rapid.IntRange(1, 200).Draw(t, "rows"))
+		key := []byte(rapid.StringN(0, 40, 100).Draw(t, "key"))
+		g := groupBy(c, false)
+		for u, tag := range (splitter{key: key}).tags(g, &c, false) {
+			mac := hmac.New(sha256.New, key)
+			mac.Write(appendUnitValue(nil, &c, false, g.first[u]))
+			if want := binary.BigEndian.Uint64(mac.Sum(nil)); tag != want {
+				t.Fatalf("unit %d has the tag %x, want %x", u, tag, want)
 			}
 		}
 	})
@@ -329,7 +348,7 @@ func TestTimeSplit(t *testing.T) {
 // but for a chance below 64 * 2e-9 = 2e-7 over the choice of the (fixed) key.
 func TestSplitLooksRandom(t *testing.T) {
 	g := groupByRow(64_000)
-	p := splitByTag(nil, splitter{key: []byte("fixed")}.tags(g, nil, false), sizes{holdout: 19_200})
+	p := byTags(nil, splitter{key: []byte("fixed")}.tags(g, nil, false), sizes{holdout: 19_200})
 	var stretch [64]int
 	for _, u := range p.holdout {
 		stretch[u/1000]++
@@ -409,7 +428,7 @@ func TestEarlyRowsAreTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := make([]bool, n)
-	for _, u := range splitByTag(nil, s.tags(groupByRow(n), nil, false), sizes{holdout: size}).holdout {
+	for _, u := range byTags(nil, s.tags(groupByRow(n), nil, false), sizes{holdout: size}).holdout {
 		held[u] = true
 	}
 	early := earlyRows(s, n, size, n)

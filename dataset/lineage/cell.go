@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -172,8 +173,16 @@ type column struct {
 	name    uint64   // the hash of its name
 }
 
-// at writes the hashes of the cells of some rows.
+// at writes the hashes of the cells of some rows, at most a block.
 func (c *column) at(dst []uint64, h *hasher, rows []int) {
+	if c.Kind == dataset.Number {
+		var values [block]float64
+		for i, row := range rows {
+			values[i] = c.Numbers[row]
+		}
+		h.numberHashes(dst, values[:len(rows)])
+		return
+	}
 	for i, row := range rows {
 		c.hashes(dst[i:i+1], h, row)
 	}
@@ -228,20 +237,23 @@ func newColumn(h *hasher, c *dataset.Column, rows int) *column {
 			flat = flat[end+1:]
 		}
 	}
-	counts, seen := map[uint64]int{}, 0
-	var one [1]uint64
-	n := min(rows, judged)
+	var room [judged]uint64
+	seen, n := room[:0], min(rows, judged)
 	for i := range n {
+		var one [1]uint64
 		if of.hashes(one[:], h, int(int64(i)*int64(rows)/int64(n))); one[0] != null {
-			counts[one[0]]++
-			seen++
+			seen = append(seen, one[0])
 		}
 	}
-	alike := 0
-	for _, k := range counts {
-		alike += k * (k - 1) / 2
+	slices.Sort(seen)
+	alike, same := 0, 0
+	for i := 1; i < len(seen); i++ {
+		if same++; seen[i] != seen[i-1] {
+			same = 0
+		}
+		alike += same // pairs of a cell with those before it
 	}
-	if pairs := seen * (seen - 1) / 2; pairs > 0 && alike < pairs {
+	if pairs := len(seen) * (len(seen) - 1) / 2; pairs > 0 && alike < pairs {
 		told := -math.Log2((float64(alike) + 0.5) / (float64(pairs) + 0.5))
 		told = min(told, maxBits)
 		of.chooses = told >= tellingBits
