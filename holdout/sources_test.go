@@ -438,3 +438,79 @@ func TestSourceIsTidy(t *testing.T) {
 		t.Errorf("deleted: %v", now)
 	}
 }
+
+// TestSourceIsBackedUp: a backup beside a running server has what is registered and what is held, and no row of the source. Restored, its recorded answers replay, what is held is still nobody else's, and the question that was
+// sent is answered as it would have been, of the same table. Where the engine lost the table meanwhile, or has it no more as it was, the holdout is damaged until it is put back, and deleting it there needs no table.
+func TestSourceIsBackedUp(t *testing.T) {
+	cluster := enginetest.ClickHouse18(t)
+	loader := cluster.Address(0, "loader")
+	w := newWire(t, loader)
+	set := Settings{Name: "visits", Mechanism: "guess_and_check", Questions: 3, Tokens: 3, Holdout: 0.5, Unit: "chart"}
+	table := visits(t, 2000, 12)
+	here := openWith(t, t.TempDir(), nil)
+	local := create(t, here, set, table)
+	ask(t, here, local.ID, mean(0))
+	want := said(t, ask(t, here, local.ID, mean(1)).Body)
+
+	dir := t.TempDir()
+	s := openWith(t, dir, w.through())
+	set.Source = "warehouse"
+	id := create(t, s, set, table).ID
+	first := ask(t, s, id, mean(0))
+	w.breaking(aboutRows)
+	_, err := s.Ask(t.Context(), analyst, id, []byte(mean(1)), "")
+	wantKind(t, "an answer of the engine's that is lost", err, Unavailable)
+	w.breaking(nil)
+	backup := backupOf(t, dir)
+	for _, file := range readArchive(t, backup) {
+		if strings.Contains(file.name, "/"+holdoutDir+"/") {
+			t.Errorf("held-out rows are in the backup: %s", file.name)
+		}
+	}
+	if _, found, err := VerifyBackup(t.Context(), t.TempDir(), bytes.NewReader(backup)); err != nil || len(found) != 1 || found[0].Tables != inOrder {
+		t.Errorf("the backup: %+v, %v", found, err)
+	}
+	must(t, s.Close())
+
+	to := t.TempDir() + "/to"
+	_, found, err := Restore(t.Context(), RestoreOptions{Dir: to}, bytes.NewReader(backup))
+	if err != nil || len(found) != 1 || found[0].Tables != inOrder {
+		t.Fatalf("restored: %+v, %v", found, err)
+	}
+	must(t, AcceptRestored(to, Accepted{Keys: true}))
+	s = openWith(t, to, w.through())
+	if again := ask(t, s, id, mean(0)); !again.Replayed || !bytes.Equal(again.Body, first.Body) {
+		t.Errorf("a recorded answer: %+v", again)
+	}
+	if holds, spent := heldOf(t, s, id); len(holds) != 1 || spent != 1 {
+		t.Errorf("%v held, %d spent", holds, spent)
+	}
+	b, err := s.AskBatch(t.Context(), analyst, id, batchOf(mean(0)), false, "")
+	if must(t, err); b.Budget.Held == nil || b.Budget.Held.Questions != 1 || b.Budget.Questions.Left != 2 {
+		t.Errorf("the budget beside a replay: %+v", b.Budget)
+	}
+	_, err = s.AskBatch(t.Context(), analyst, id, batchOf(mean(2), mean(3)), false, "")
+	wantKind(t, "what is held", err, BudgetExhausted)
+	if got := said(t, ask(t, s, id, mean(1)).Body); got != want {
+		t.Errorf("asked again:\n%s, want\n%s", got, want)
+	}
+
+	lost := tablesIn(t, loader)
+	if len(lost) != 1 {
+		t.Fatalf("tables of one holdout: %v", lost)
+	}
+	must(t, s.Close())
+	engineText(t, loader, "RENAME TABLE "+lost[0]+" TO away")
+	s = openWith(t, to, w.through())
+	_, err = s.Ask(t.Context(), analyst, id, []byte(mean(2)), "")
+	wantKind(t, "without its table", err, Damaged)
+	engineText(t, loader, "RENAME TABLE away TO "+lost[0])
+	ask(t, s, id, mean(2))
+	engineText(t, loader, "DROP TABLE "+lost[0])
+	must(t, s.Delete(t.Context(), admin, id))
+	must(t, s.Close())
+	s = openWith(t, to, w.through())
+	if left := files(t, to); len(left) != 0 {
+		t.Errorf("deleted: %v", left)
+	}
+}
