@@ -13,7 +13,7 @@ import (
 
 // read sums a batch over rows that are read block by block. A block is summed when all of it has come, so that one that is read again counts once.
 func (s *Source) read(ctx context.Context, batch rowfn.Batch, from, to int64) (rowfn.Sums, error) {
-	reader, sums := s.engine.(Reader), newSums(batch)
+	sums := newSums(batch)
 	columns := columnsOf(batch)
 	for _, name := range columns {
 		if _, ok := s.of.Table.Columns[name]; !ok {
@@ -22,7 +22,7 @@ func (s *Source) read(ctx context.Context, batch rowfn.Batch, from, to int64) (r
 	}
 	for from < to {
 		end := s.blockEnd(from, to)
-		block, err := reader.Block(ctx, &s.of.Table, columns, from, end)
+		block, err := s.engine.Block(ctx, &s.of.Table, columns, from, end)
 		if err != nil {
 			return rowfn.Sums{}, err
 		}
