@@ -299,14 +299,14 @@ func (a *admission) enter(ctx context.Context, f *flight, fresh []*question) err
 		if err != nil {
 			return false, err
 		}
-		questions, tokens := acc.kept()
-		left := s.Guarantee.Spend(state, questions, tokens)
+		kept := acc.kept()
+		left := a.holdout.without(state, kept)
 		asked, err := a.affordable(left, s.Guarantee.Spend(left, acc.questions, 0), fresh, paid)
 		if errors.Is(err, errReserved) {
 			return false, nil
 		}
 		if err != nil {
-			return false, keptBack(err, questions)
+			return false, keptBack(err, kept)
 		}
 		// What others have in flight may have been seen already when this was asked: a commit is known a moment after it is durable.
 		f.state, f.begun, f.pending = state, s.Guarantee.Spend(state, acc.questions, 0), asked

@@ -214,7 +214,9 @@ func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*
 	if err := f.fly(ctx); err != nil {
 		return BatchAnswer{}, err
 	}
-	b := reply(items, h.session.Budget(f.state), h.card.Unit)
+	budget := h.session.Budget(f.state)
+	budget.Held = s.heldNow(ctx, h)
+	b := reply(items, budget, h.card.Unit)
 	b.Warnings, b.Repeated = f.warnings(f.state), f.earlier != nil && f.earlier.Complete
 	return b, nil
 }

@@ -59,17 +59,19 @@ func (s *Service) explain(ctx context.Context, id string, query []byte, r right)
 	if err := need(ctx, heldWork(plan).plus(h.passWork([]*queries.Plan{plan}, int64(size), false))); err != nil {
 		return Explanation{}, err
 	}
-	state, err := s.stateOf(ctx, h)
+	recorded, err := s.asRecorded(ctx, id, asked.ID)
 	if err != nil {
 		return Explanation{}, err
 	}
+	state, others, err := s.leftOf(ctx, h, recorded)
+	if err != nil {
+		return Explanation{}, err
+	}
+	left := h.without(state, others) // what pays; the answer would be given in state
 	played := h.session.Played(state, plan)
 	said := played.Describe()
-	e := Explanation{Query: asked.ID, Canonical: shownCanonical(asked.Canonical), Per: votes(h.card.Unit, func() []byte { return asked.Canonical }), Functions: said.Functions, Combine: said.Combine,
+	e := Explanation{Query: recorded, Canonical: shownCanonical(asked.Canonical), Per: votes(h.card.Unit, func() []byte { return asked.Canonical }), Functions: said.Functions, Combine: said.Combine,
 		Target: said.Target, NullRule: said.Null, Outcomes: []ForeseenOutcome{}, Warnings: []Warning{}}
-	if e.Query, err = s.asRecorded(ctx, id, e.Query); err != nil {
-		return e, err
-	}
 	body, answered, err := s.ledger.Answer(ctx, id, e.Query)
 	if err != nil {
 		return e, s.ledgerError(err)
@@ -106,10 +108,10 @@ func (s *Service) explain(ctx context.Context, id string, query []byte, r right)
 		e.Selected = result.Selected
 		e.ValueFrom = training.From
 	}
-	reason := h.session.Short(state, asked)
+	reason := h.session.Short(left, asked)
 	if reason == "" && !answered {
 		var narrow *session.NarrowError // foresee warns of it
-		if asked, err = h.session.Settle(state, asked, training, h.guarantee.Affordable(state)); err != nil && !errors.As(err, &narrow) {
+		if asked, err = h.session.Settle(state, asked, training, h.guarantee.Affordable(left)); err != nil && !errors.As(err, &narrow) {
 			return e, fmt.Errorf("holdout: explain: %w", err)
 		}
 	}
@@ -124,13 +126,13 @@ func (s *Service) explain(ctx context.Context, id string, query []byte, r right)
 		return e, err
 	}
 	if reason != "" {
-		e.Warnings = append(e.Warnings, Warning{Code: reason, Detail: h.lacks(reason, state, price)})
+		e.Warnings = append(e.Warnings, Warning{Code: reason, Detail: h.lacks(reason, left, price) + keptFor(others)})
 		return e, nil
 	}
 	if most := MostUnasked(h.guarantee.Questions); price.Questions > most {
 		e.Warnings = append(e.Warnings, Warning{Code: PriceUnconfirmed, Detail: fmt.Sprintf("the query costs %d of the holdout's %d questions, more than the %d that a query may cost unasked: ask it with max_questions=%d", price.Questions, h.guarantee.Questions, most, price.Questions)})
 	}
-	if w := h.halfEmpty(state, price.Questions); w != nil {
+	if w := h.halfEmpty(left, price.Questions); w != nil {
 		w.Detail = "asked alone, " + w.Detail + "; put all the questions of the round into one batch"
 		e.Warnings = append(e.Warnings, *w)
 	}
@@ -143,9 +145,9 @@ func (s *Service) explain(ctx context.Context, id string, query []byte, r right)
 	}
 	err = h.foreseeOutcomes(&e, asked, state, training)
 	if err == nil {
-		err = h.foreseeMeasured(&e, asked, state, training)
+		err = h.foreseeMeasured(&e, asked, state, left, training)
 	}
-	if b := h.session.Budget(state); b.Tokens != nil { // it takes no more than there are: items for which none is left have no value
+	if b := h.session.Budget(left); b.Tokens != nil { // it takes no more than there are: items for which none is left have no value
 		e.Cost.Tokens = min(e.Cost.Tokens, b.Tokens.Left)
 	}
 	return e, err
@@ -196,10 +198,10 @@ func (h *opened) foreseeOutcomes(e *Explanation, q *session.Question, state thre
 	return nil
 }
 
-// foreseeMeasured says what a question would cost, and tell, if it were measured.
-func (h *opened) foreseeMeasured(e *Explanation, q *session.Question, state thresholdout.State, training session.PartSums) error {
+// foreseeMeasured says what a question would cost, and tell, if it were measured. left is what pays for it.
+func (h *opened) foreseeMeasured(e *Explanation, q *session.Question, state, left thresholdout.State, training session.PartSums) error {
 	measured, ok := h.session.MeasuredForm(q)
-	if !ok || training.None() || h.session.Short(state, measured) != "" {
+	if !ok || training.None() || h.session.Short(left, measured) != "" {
 		return nil
 	}
 	ways, _, err := h.session.Prospects(state, measured, training)

@@ -118,7 +118,7 @@ func (f *flight) board(ctx context.Context) (wave []*question, err error) {
 		if err != nil {
 			return false, err
 		}
-		_, kept := acc.kept()
+		kept := acc.kept().Tokens
 		for len(f.pending) > 0 && len(wave) < f.waveQuestions() {
 			q := f.pending[0]
 			at := f.seat(state, q, kept, len(wave))
@@ -258,8 +258,7 @@ func (f *flight) spare(ctx context.Context) (int64, error) {
 	}
 	f.account.mu.Lock()
 	defer f.account.mu.Unlock()
-	kept, _ := f.account.kept()
-	spare -= kept
+	spare -= f.account.kept().Questions
 	paid, err := f.account.slice(ctx, f.service, f.holdout.id, f.principal)
 	if err != nil {
 		return 0, err

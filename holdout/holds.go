@@ -74,12 +74,36 @@ func splitBooks(text []byte) (state []byte, holds map[string]hold, err error) {
 // unanswered is what is held of a holdout; nil where that is nothing. Of holds that cannot be read nobody knows that they are nothing.
 func unanswered(record ledger.Holdout) *session.Held {
 	_, holds, err := splitBooks(record.State)
-	all := session.Held{Asked: int64(len(holds))}
+	all := heldBeside(holds, nil)
 	if err == nil && all.Asked == 0 {
 		return nil
 	}
-	for _, h := range holds {
-		all.Questions, all.Tokens = all.Questions+h.Questions, all.Tokens+h.Tokens
+	return &all
+}
+
+// heldBeside is the sum of holds, but for those of some questions.
+func heldBeside(holds map[string]hold, but func(id string) bool) (all session.Held) {
+	for id, h := range holds {
+		if but == nil || !but(id) {
+			all.Asked, all.Questions, all.Tokens = all.Asked+1, all.Questions+h.Questions, all.Tokens+h.Tokens
+		}
+	}
+	return all
+}
+
+// without is a state in which what is held for others is spent: what a question can pay for that meets it. What it is answered by is the state itself.
+func (h *opened) without(state thresholdout.State, others session.Held) thresholdout.State {
+	return h.guarantee.Spend(state, others.Questions, others.Tokens)
+}
+
+// heldNow is what is held of an open holdout, for the reply to a request; nil where that is nothing. Of holds that cannot be read nobody knows that they are nothing.
+func (s *Service) heldNow(ctx context.Context, h *opened) *session.Held {
+	if h.at == nil {
+		return nil
+	}
+	state, all, err := s.leftOf(ctx, h)
+	if err == nil && all.Asked == 0 || state.Retired || state.Reporting() {
+		return nil
 	}
 	return &all
 }
@@ -248,13 +272,8 @@ func (acc *account) unhold(piece []commitItem) {
 }
 
 // kept is what is held for questions that nobody asks now. The lock is held.
-func (acc *account) kept() (questions, tokens int64) {
-	for id, h := range acc.holds {
-		if !acc.flying[id] {
-			questions, tokens = questions+h.Questions, tokens+h.Tokens
-		}
-	}
-	return questions, tokens
+func (acc *account) kept() session.Held {
+	return heldBeside(acc.holds, func(id string) bool { return acc.flying[id] })
 }
 
 // paid is what each key has spent, with what is held for questions that nobody asks now. The lock is held.
@@ -280,12 +299,20 @@ func (acc *account) paid() map[string]ledger.Meters {
 }
 
 // keptBack says in a refusal for want of questions how many are held for others.
-func keptBack(err error, questions int64) error {
+func keptBack(err error, others session.Held) error {
 	var e *Error
-	if questions == 0 || !errors.As(err, &e) || e.Kind != BudgetExhausted {
+	if !errors.As(err, &e) || e.Kind != BudgetExhausted {
 		return err
 	}
 	more := *e
-	more.Detail += fmt.Sprintf(". %d more are kept for questions that were sent to the source and not answered: ask those again", questions)
+	more.Detail += keptFor(others)
 	return &more
+}
+
+// keptFor is that sentence; none where nothing is held.
+func keptFor(others session.Held) string {
+	if others.Questions == 0 {
+		return ""
+	}
+	return fmt.Sprintf(". %d more are kept for questions that were sent to the source and not answered: ask those again", others.Questions)
 }

@@ -3,6 +3,7 @@ package holdout
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +36,7 @@ func holding(t *testing.T, s *Service, id, query string) *opened {
 		tx.SetState(text)
 		return nil
 	}))
+	s.accounts.of(id).forget() // as at a start
 	return h
 }
 
@@ -115,15 +117,15 @@ func TestHeldOfAGrant(t *testing.T) {
 	if got := acc.paid()["key"]; got["questions"] != 5 || got["tokens"] != 4 || acc.debited["key"]["questions"] != 3 {
 		t.Errorf("%v, and the chain's sum is %v", got, acc.debited["key"])
 	}
-	if questions, tokens := acc.kept(); questions != 7 || tokens != 1 {
-		t.Errorf("%d questions and %d tokens are kept", questions, tokens)
+	if kept := acc.kept(); kept != (session.Held{Asked: 2, Questions: 7, Tokens: 1}) {
+		t.Errorf("%+v is kept", kept)
 	}
 	acc.fly([]string{"q1"})
 	if got, questions := acc.paid()["key"], int64(0); got["questions"] != 3 {
 		t.Errorf("in flight: %v, %d", got, questions)
 	}
-	if questions, tokens := acc.kept(); questions != 5 || tokens != 0 {
-		t.Errorf("in flight %d questions and %d tokens are kept", questions, tokens)
+	if kept := acc.kept(); kept != (session.Held{Asked: 1, Questions: 5}) {
+		t.Errorf("in flight %+v is kept", kept)
 	}
 }
 
@@ -160,5 +162,52 @@ func TestVoidHeld(t *testing.T) {
 	reports, err := Verify(t.Context(), dir, true)
 	if err != nil || len(reports) != 1 || reports[0].Voids != 1 {
 		t.Errorf("verified: %+v, %v", reports, err)
+	}
+}
+
+// TestHeldIsForeseen: explanations, the plan of a report and the report itself count what is held for others as spent, and what is held for their own questions as theirs. Widths are those of the state in which the answer
+// will be given.
+func TestHeldIsForeseen(t *testing.T) {
+	s := open(t, t.TempDir())
+	id := create(t, s, Settings{Mechanism: "guess_and_check", Questions: 3, Tokens: 1, Holdout: 0.5}, visits(t, 1000, 11)).ID
+	explain := func(query string) Explanation {
+		t.Helper()
+		e, err := s.Explain(t.Context(), analyst, id, []byte(query))
+		must(t, err)
+		return e
+	}
+	ask(t, s, id, mean(0))
+	if recordOf(t, s, id).Spent[thresholdout.MeterTokens] != 0 {
+		t.Fatal("the first answer took the only token: other rows are needed")
+	}
+	before := explain(mean(2))
+	h := holding(t, s, id, mean(1))
+	h.at = &source{}
+	if held := s.heldNow(t.Context(), h); held == nil || *held != (session.Held{Asked: 1, Questions: 1, Tokens: 1}) {
+		t.Errorf("the budget of a reply: %+v is held", held)
+	}
+	h.at = nil
+	warned := func(e Explanation, code, words string) bool {
+		return slices.ContainsFunc(e.Warnings, func(w Warning) bool { return w.Code == code && strings.Contains(w.Detail, words) })
+	}
+	if e := explain(mean(1)); warned(e, session.TokensExhausted, "") || e.HalfWidth == nil || e.Cost.Tokens != 1 {
+		t.Errorf("the question that is held: %+v", e)
+	}
+	if e := explain(mean(2)); !warned(e, session.TokensExhausted, "needs 1 tokens and 0 are left; of the questions 1 are left. 1 more are kept") {
+		t.Errorf("a question beside one that is held with the last token: %+v", e.Warnings)
+	}
+	plan, err := s.PlanReport(t.Context(), analyst, id, batchOf(mean(2)))
+	if err != nil || plan.Closes != 1 {
+		t.Errorf("a report of one number: %+v, %v", plan, err)
+	}
+	two := batchOf(mean(2), mean(3))
+	_, err = s.PlanReport(t.Context(), analyst, id, two)
+	if wantKind(t, "the plan of a report that would spend what is held", err, BudgetExhausted); !strings.Contains(err.Error(), "2 numbers and 1 questions are left") || !strings.Contains(err.Error(), "1 more are kept") {
+		t.Errorf("it says %v", err)
+	}
+	_, err = s.CloseWithReport(t.Context(), admin, id, two, "", "")
+	wantKind(t, "a report that would spend what is held", err, BudgetExhausted)
+	if e := explain(mean(2)); before.HalfWidth == nil || e.HalfWidth != nil && *e.HalfWidth != *before.HalfWidth {
+		t.Errorf("the width: %v, before it %v", e.HalfWidth, before.HalfWidth)
 	}
 }

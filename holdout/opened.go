@@ -18,6 +18,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
+	"github.com/holdoutd/holdoutd/queries/engine/remote"
 	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/rowfn/cells"
 	"github.com/holdoutd/holdoutd/session"
@@ -53,12 +54,13 @@ type opened struct {
 
 	sources map[string]*source // of the service; nil where nothing is asked of a source
 	at      *source            // where the holdout's rows are; nil: here
+	far     *remote.Source     // its table there; nil: here
 
 	faulted func(error) *Error // takes a holdout whose files could not be read out of service
 
 	trainingTable *dataset.Table // nil without a training part
 	checkTable    *dataset.Table // nil without a check part
-	holdoutTable  *dataset.Table
+	holdoutTable  *dataset.Table // where its rows lie in a source, what is public of them, or nil
 	trainingShape dataset.Shape
 	checkShape    dataset.Shape
 	holdoutShape  dataset.Shape
@@ -259,7 +261,7 @@ func readUnits(dir, name string, card *Card) (offsets []uint32, err error) {
 }
 
 // partNames are the directories that a holdout can have, one for each table.
-var partNames = []string{trainingDir, trainingDir + unitsSuffix, checkDir, checkDir + unitsSuffix, holdoutDir, holdoutDir + unitsSuffix}
+var partNames = []string{trainingDir, trainingDir + unitsSuffix, checkDir, checkDir + unitsSuffix, holdoutDir, holdoutDir + unitsSuffix, holdoutDir + featuresSuffix}
 
 // fingerprints are those of the tables in a finished directory, as the card says them.
 func fingerprints(dir string) (map[string]string, error) {

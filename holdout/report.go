@@ -163,8 +163,8 @@ func (h *opened) closesNone() *Error {
 	return invalid("", "the mechanism %s of this holdout has no final report; guess_and_check has. With rounds the answers of the last round are exact: put what you report into it", h.guarantee.Mechanism)
 }
 
-// closeState is the state in which the questions of a report are answered, after the durable one. Errors refuse the report.
-func (h *opened) closeState(state thresholdout.State, size int64) (thresholdout.State, error) {
+// closeState is the state in which the questions of a report are answered, after the durable one, in which something may be held for others: no report spends that. Errors refuse the report.
+func (h *opened) closeState(state thresholdout.State, others session.Held, size int64) (thresholdout.State, error) {
 	switch {
 	case !h.guarantee.Closes():
 		return state, h.closesNone()
@@ -174,10 +174,13 @@ func (h *opened) closeState(state thresholdout.State, size int64) (thresholdout.
 		return state, h.exhausted(session.HoldoutClosed, state, session.Price{Questions: size})
 	}
 	next, err := h.guarantee.Close(state, size)
+	left := h.guarantee.Affordable(h.without(state, others))
+	if err == nil && size > left {
+		err = thresholdout.ErrNoQuestions
+	}
 	if err != nil {
-		left := h.guarantee.Affordable(state)
 		return state, &Error{Kind: BudgetExhausted, Err: err,
-			Detail:  fmt.Sprintf("the report has %d numbers and %d questions are left: a report needs a question for each; report fewer", size, left),
+			Detail:  fmt.Sprintf("the report has %d numbers and %d questions are left: a report needs a question for each; report fewer", size, left) + keptFor(others),
 			Members: map[string]any{"requested": size, "remaining": left, "affordable": left, "meter": thresholdout.MeterQuestions}}
 	}
 	return next, nil
@@ -193,7 +196,7 @@ func (a *admission) enterReport(ctx context.Context, f *flight, fresh []*questio
 	for _, q := range fresh {
 		size += q.price.Questions
 	}
-	if state, err = a.holdout.closeState(state, size); err != nil {
+	if state, err = a.holdout.closeState(state, f.account.kept(), size); err != nil {
 		return err
 	}
 	for _, q := range fresh {
@@ -369,7 +372,7 @@ func (s *Service) planReport(ctx context.Context, id string, batch []json.RawMes
 	}
 	defer release()
 	asked, plans, size := make([]*session.Question, len(parsed)), make([]*queries.Plan, len(parsed)), int64(0)
-	distinct := map[string]bool{}
+	distinct, ids := map[string]bool{}, []string{}
 	for i, q := range parsed {
 		if asked[i], err = h.question(ctx, q); err != nil {
 			return ReportPlan{}, below(err, "/queries/"+strconv.Itoa(i))
@@ -380,17 +383,18 @@ func (s *Service) planReport(ctx context.Context, id string, batch []json.RawMes
 		plans[i] = asked[i].Plan
 		if !distinct[asked[i].ID] { // equal queries of a report are one question
 			size += h.session.Price(plans[i]).Questions
+			ids = append(ids, asked[i].ID)
 		}
 		distinct[asked[i].ID] = true
 	}
 	if err := need(ctx, h.passWork(plans, 0, false)); err != nil {
 		return ReportPlan{}, err
 	}
-	durable, err := s.stateOf(ctx, h)
+	durable, others, err := s.leftOf(ctx, h, ids...)
 	if err != nil {
 		return ReportPlan{}, err
 	}
-	state, err := h.closeState(durable, size)
+	state, err := h.closeState(durable, others, size)
 	if err != nil {
 		return ReportPlan{}, err
 	}
@@ -401,7 +405,7 @@ func (s *Service) planReport(ctx context.Context, id string, batch []json.RawMes
 	if err != nil {
 		return ReportPlan{}, scanError(err)
 	}
-	plan := ReportPlan{Answers: make([]PlannedReport, len(asked)), Before: Spent{Questions: durable.Questions, Tokens: durable.Tokens}, Closes: h.guarantee.Left(durable), Sealed: state.Closing.Sealed}
+	plan := ReportPlan{Answers: make([]PlannedReport, len(asked)), Before: Spent{Questions: durable.Questions, Tokens: durable.Tokens}, Closes: h.guarantee.Left(h.without(durable, others)), Sealed: state.Closing.Sealed}
 	for i, q := range asked {
 		e := Explanation{Warnings: session.OfPlan(plans[i])}
 		if err := h.foreseeReported(&e, q, state, training[i]); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -140,21 +141,27 @@ func behindLate() error {
 
 // current reads the durable state in a term of this server's, from the ledger where it is not known. The lock is held.
 func (acc *account) current(ctx context.Context, s *Service, h *opened, term int64) (thresholdout.State, error) {
+	state, _, err := acc.books(ctx, s, h, term)
+	return state, err
+}
+
+// books reads the durable state, and what is held in it, as current does. The lock is held, and for as long as the holds are read.
+func (acc *account) books(ctx context.Context, s *Service, h *opened, term int64) (thresholdout.State, map[string]hold, error) {
 	if acc.state != nil && acc.term == term {
-		return *acc.state, nil
+		return *acc.state, acc.holds, nil
 	}
 	record, err := s.ledger.Holdout(ctx, h.id)
 	if err != nil {
-		return thresholdout.State{}, s.ledgerError(err)
+		return thresholdout.State{}, nil, s.ledgerError(err)
 	}
 	if record.Deleted {
-		return thresholdout.State{}, s.ledgerError(ledger.ErrDeleted)
+		return thresholdout.State{}, nil, s.ledgerError(ledger.ErrDeleted)
 	}
 	state, holds, err := h.readBooks(record.State)
 	if err == nil && term != noTerm {
 		acc.state, acc.holds, acc.term = &state, holds, term
 	}
-	return state, err
+	return state, holds, err
 }
 
 // noTerm is for who reads a state that other servers may change at any time.
@@ -162,6 +169,12 @@ const noTerm = -1
 
 // stateOf is the state that the next question of a holdout meets: the durable one, in which a round that has begun is over.
 func (s *Service) stateOf(ctx context.Context, h *opened) (thresholdout.State, error) {
+	state, _, err := s.leftOf(ctx, h)
+	return state, err
+}
+
+// leftOf is that state, and what is held in it for questions beside those with these ids: whoever asks these can spend the rest.
+func (s *Service) leftOf(ctx context.Context, h *opened, ids ...string) (thresholdout.State, session.Held, error) {
 	acc := s.accounts.of(h.id)
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
@@ -169,8 +182,8 @@ func (s *Service) stateOf(ctx context.Context, h *opened) (thresholdout.State, e
 	if s.shared != nil {
 		term = noTerm
 	}
-	state, err := acc.current(ctx, s, h, term)
-	return h.session.EndRequest(state), err
+	state, holds, err := acc.books(ctx, s, h, term)
+	return h.session.EndRequest(state), heldBeside(holds, func(id string) bool { return slices.Contains(ids, id) }), err
 }
 
 // ended is how many flights have ended, and the term of the state that is known.

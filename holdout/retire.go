@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/holdoutd/holdoutd/dataset/ingest"
 	"github.com/holdoutd/holdoutd/dataset/lineage"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/queries/engine/remote"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -39,12 +41,9 @@ func (s *Service) Retire(ctx context.Context, p Principal, id string) (Card, err
 	if err := admins(p); err != nil {
 		return Card{}, err
 	}
-	record, card, err := s.find(ctx, id)
+	record, _, err := s.find(ctx, id)
 	if err != nil {
 		return Card{}, err
-	}
-	if card.Settings.Source != "" {
-		return Card{}, fail(Conflict, "the held-out rows of this holdout lie in its source, and this server does not hand them out. Its owner has them there; delete the holdout to drop that table")
 	}
 	if !record.Retired {
 		end, err := s.noUploads(ctx)
@@ -119,7 +118,7 @@ func (s *Service) releasesOthers(ctx context.Context, id string) error {
 	if len(open) == 0 {
 		return nil
 	}
-	mine, err := s.sketch(ctx, s.path(holdoutsDir, id), dataset.Open, &watch)
+	mine, err := s.sketchOf(ctx, id, &watch)
 	if err != nil {
 		return storageError(err)
 	}
@@ -144,6 +143,37 @@ func (s *Service) releasesOthers(ctx context.Context, id string) error {
 	}
 	return &Error{Kind: RowsKnown, Members: map[string]any{"holdout": found[0].Holdout, "overlaps": found},
 		Detail: fmt.Sprintf("rows that would be released are held out by %s, too, which still answers. End that one first: by its final report or its last question, or delete it", found[0].Holdout)}
+}
+
+// sketchOf is the sketch of a holdout's own parts. Rows that lie in a source are fetched for it.
+func (s *Service) sketchOf(ctx context.Context, id string, watch *lineage.Watch) (sketches, error) {
+	h, release, err := s.take(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	open := dataset.Open
+	if h.far != nil {
+		work, err := os.MkdirTemp(s.path(temporaryDir), "retire-")
+		if err != nil {
+			return nil, err
+		}
+		defer s.remove(work)
+		rows := filepath.Join(work, "rows")
+		if err := h.fetch(ctx, rows, nil); err != nil {
+			if errors.Is(err, &remote.Error{Kind: remote.Changed}) {
+				err = h.faulted(err)
+			}
+			return nil, err
+		}
+		open = func(path string) (*dataset.Table, error) {
+			if filepath.Base(path) == holdoutDir {
+				path = rows
+			}
+			return dataset.Open(path)
+		}
+	}
+	return s.sketch(ctx, s.path(holdoutsDir, id), open, watch)
 }
 
 // retire records the entry. The tables are opened first: rows that cannot be read are not released, and a draft ends. ended is called when it is recorded or is not going to be, be that after the caller has gone.
@@ -232,7 +262,7 @@ func (s *Service) Released(ctx context.Context, p Principal, id string) (*os.Fil
 	}
 	return s.exported(ctx, id, retiredParquet, func(h *opened) (write, error) {
 		return func(out io.Writer, work string) error {
-			return h.withKept(work, func(rows *dataset.Table) error { return ingest.ExportOrdered(out, rows, h.card.orders()) })
+			return h.withKept(ctx, work, func(rows *dataset.Table) error { return ingest.ExportOrdered(out, rows, h.card.orders()) })
 		}, nil
 	})
 }

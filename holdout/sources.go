@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,20 +28,34 @@ import (
 // A holdout's held-out rows can lie in an SQL engine instead of column files: an upload names a source, and everything but the held-out part stays here
 // (docs/decisions/0012-sources.md). The table there has a name of its own that nobody is told. What is known of it is in the holdout's directory.
 
-// Source is a ClickHouse server for held-out tables.
+// Source is an SQL engine for held-out tables.
 type Source struct {
-	Address string // http://HOST:PORT/DATABASE, or https://
-	Reader  Login  // asks; a user that may read and nothing else, with the profile of docs/format/sql.md
+	Engine  string // EngineClickHouse or EngineTrino; "" is ClickHouse
+	Address string // http://HOST:PORT/DATABASE, or https://; of Trino http://HOST:PORT/CATALOG/SCHEMA
+	Reader  Login  // asks; a user that may read and nothing else, with what docs/format/sql.md says of the engine
 	Loader  Login  // makes and drops tables
 }
+
+// Engines of sources.
+const (
+	EngineClickHouse = "clickhouse"
+	EngineTrino      = "trino"
+)
 
 // Login is a user of an engine.
 type Login struct{ User, Password string }
 
 // source is an open one.
 type source struct {
-	name           string
-	reader, loader *remote.ClickHouse
+	name   string
+	reader remote.Engine
+	loader remote.Loader
+}
+
+// connection is of one user.
+type connection interface {
+	remote.Engine
+	remote.Loader
 }
 
 // sourceName is what a source may be called: its name is on cards, and in names of variables.
@@ -54,25 +69,36 @@ func (s *Service) openSources(all map[string]Source) error {
 			return fmt.Errorf("holdout: the name of a source is up to 32 of a-z, 0-9, _ and -, and begins with a letter; %q is not", name)
 		}
 		tell := func(words string) { s.log.Error("what a source said", "source", name, "words", words) }
-		connect := func(l Login) (*remote.ClickHouse, error) {
-			u, err := url.Parse(of.Address)
-			if err != nil || u.User != nil {
-				return nil, fmt.Errorf("holdout: the address of the source %s is not http://HOST:PORT/DATABASE", name) // the text may have a password
-			}
-			u.User = url.UserPassword(l.User, l.Password)
-			return remote.NewClickHouse(u.String(), remote.Options{Tell: tell})
-		}
-		reader, err := connect(of.Reader)
+		reader, err := of.connect(name, of.Reader, remote.Options{Tell: tell})
 		if err != nil {
 			return err
 		}
-		loader, err := connect(of.Loader)
+		loader, err := of.connect(name, of.Loader, remote.Options{Tell: tell})
 		if err != nil {
 			return err
 		}
 		s.sources[name] = &source{name, reader, loader}
 	}
 	return nil
+}
+
+// connect makes the connection of a user.
+func (of Source) connect(name string, l Login, o remote.Options) (connection, error) {
+	u, err := url.Parse(of.Address)
+	if err != nil || u.User != nil {
+		return nil, fmt.Errorf("holdout: the address of the source %s is not http://HOST:PORT/DATABASE, or /CATALOG/SCHEMA", name) // the text may have a password
+	}
+	u.User = url.UserPassword(l.User, l.Password)
+	switch of.Engine {
+	case "", EngineClickHouse:
+		return remote.NewClickHouse(u.String(), o)
+	case EngineTrino:
+		if strings.Trim(u.Path, "/") == "" {
+			return nil, fmt.Errorf("holdout: the address of the source %s needs /CATALOG/SCHEMA, where its tables are made", name)
+		}
+		return remote.NewTrino(u.String(), o)
+	}
+	return nil, fmt.Errorf("holdout: the source %s is of an engine %q; there are %s and %s", name, of.Engine, EngineClickHouse, EngineTrino)
 }
 
 // sourceFile is in the directory of a holdout whose held-out rows lie in a source.
@@ -136,9 +162,7 @@ func (s *Service) checkSource(ctx context.Context, set Settings) error {
 	of := s.sources[set.Source]
 	switch {
 	case of == nil:
-		return invalid("source", "source: this server has no source of that name; its operator names them with --source NAME=clickhouse://…")
-	case set.Features == featuresPublic:
-		return invalid("source", "source: the features of rows that lie in a source cannot be given out by this server; leave out source or features=public")
+		return invalid("source", "source: this server has no source of that name; its operator names them with --source NAME=clickhouse://… or trino://…")
 	}
 	return of.ready(ctx)
 }
@@ -214,8 +238,20 @@ func (c *creation) load(dir string) error {
 	if err := r.write(dir); err != nil {
 		return fmt.Errorf("holdout: %w", err)
 	}
+	if c.settings.Features == featuresPublic {
+		public, err := dataset.FromColumns(withoutLabel(table, c.settings.Label)...)
+		if err == nil {
+			err = dataset.Write(filepath.Join(dir, holdoutDir+featuresSuffix), public)
+		}
+		if err != nil {
+			return fmt.Errorf("holdout: %w", err)
+		}
+	}
 	return os.RemoveAll(filepath.Join(dir, holdoutDir))
 }
+
+// featuresSuffix names the table of what is public of held-out rows that lie in a source: all but the label, which lies there alone.
+const featuresSuffix = ".features"
 
 // check compares a source's table, and how the engine computes, with what is registered.
 func (of *source) check(ctx context.Context, r *registration, offsets []uint32) error {
@@ -279,6 +315,15 @@ func (h *opened) openRemote(ctx context.Context, dir string, grouped bool) error
 			return err
 		}
 	}
+	if h.publicFeatures() {
+		if h.holdoutTable, err = dataset.Open(filepath.Join(dir, holdoutDir+featuresSuffix)); err != nil {
+			return err
+		}
+		h.tables = append(h.tables, h.holdoutTable)
+		if err := h.card.checkFingerprint(holdoutDir+featuresSuffix, h.holdoutTable); err != nil {
+			return err
+		}
+	}
 	h.schema, h.holdoutShape = r.Schema, dataset.Shape{Rows: r.Rows, Texts: r.Texts}
 	if r.Units != r.Rows {
 		h.holdoutShape.Units = r.Units
@@ -294,7 +339,7 @@ func (h *opened) openRemote(ctx context.Context, dir string, grouped bool) error
 	if err != nil {
 		return err
 	}
-	h.holdout = distant{there, h.at, h.faulted}
+	h.holdout, h.far = distant{there, h.at, h.faulted}, there
 	if h.at == nil {
 		return nil
 	}
@@ -324,4 +369,69 @@ func (d distant) Moments(ctx context.Context, batch rowfn.Batch, from, to int64)
 		return rowfn.Sums{}, d.found(err)
 	}
 	return rowfn.Sums{}, d.at.failed(err)
+}
+
+// fetch writes the rows of a source to dir, and behind them those of a table here where it is not nil. Its memory does not grow with the rows, but with the texts. The source's table is compared with what is registered when all was read.
+func (h *opened) fetch(ctx context.Context, dir string, behind *dataset.Table) error {
+	w, err := dataset.NewPassing(dir)
+	if err != nil {
+		return err
+	}
+	for _, field := range h.schema.Fields {
+		if err = h.fetchColumn(ctx, w, field, behind); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = h.at.failed(h.far.Verify(ctx))
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return errors.Join(err, w.Abort())
+	}
+	return nil
+}
+
+func (h *opened) fetchColumn(ctx context.Context, w *dataset.Writer, field dataset.Field, behind *dataset.Table) error {
+	if err := w.Begin(field); err != nil {
+		return err
+	}
+	var texts []string
+	places := map[string]uint32{}
+	put := func(c dataset.Column) error {
+		switch field.Kind {
+		case dataset.Bool:
+			return w.AppendBools(c.Bools)
+		case dataset.Text:
+			codes := make([]uint32, len(c.Codes))
+			for row, code := range c.Codes {
+				if code == 0 {
+					continue
+				}
+				text := c.Dictionary.Text(int(code - 1))
+				if places[text] == 0 {
+					texts = append(texts, text)
+					places[text] = uint32(len(texts))
+				}
+				codes[row] = places[text]
+			}
+			return w.AppendCodes(codes)
+		}
+		return w.AppendNumbers(slices.Clone(c.Numbers)) // which it cleans in place
+	}
+	if err := h.far.Column(ctx, field.Name, put); err != nil {
+		return h.at.failed(err)
+	}
+	if behind != nil {
+		c, ok := behind.Lookup(field.Name)
+		if !ok {
+			return fmt.Errorf("holdout: the check part has no column %q", field.Name)
+		}
+		if err := put(*c); err != nil {
+			return err
+		}
+	}
+	return w.End(texts)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dataset/ingest"
+	"github.com/holdoutd/holdoutd/queries/engine/remote"
 )
 
 // Training opens the training part as Parquet; the caller closes the file. It is written when it is first asked for, and
@@ -42,7 +43,7 @@ func (s *Service) Features(ctx context.Context, p Principal, id string) (*os.Fil
 		if !h.publicFeatures() {
 			return nil, fail(NotFound, "the features of this holdout are secret: it was not created with features=public")
 		}
-		return h.writeFeatures, nil
+		return func(out io.Writer, work string) error { return h.writeFeatures(ctx, out, work) }, nil
 	})
 }
 
@@ -50,30 +51,67 @@ func (s *Service) Features(ctx context.Context, p Principal, id string) (*os.Fil
 type write func(out io.Writer, work string) error
 
 // writeFeatures writes the features of the holdout's rows, then those of the check part's.
-func (h *opened) writeFeatures(out io.Writer, work string) (err error) {
-	return h.withKept(work, func(rows *dataset.Table) error {
+func (h *opened) writeFeatures(ctx context.Context, out io.Writer, work string) (err error) {
+	use := func(rows *dataset.Table) error {
 		features, err := h.features(rows)
 		if err != nil {
 			return err
 		}
 		return ingest.Export(out, features)
-	})
+	}
+	if h.far == nil {
+		return h.withKept(ctx, work, use)
+	}
+	var check *dataset.Table
+	if h.checkTable != nil {
+		if check, err = dataset.FromColumns(withoutLabel(h.checkTable, h.card.Settings.Label)...); err != nil {
+			return err
+		}
+	}
+	return withBehind(filepath.Join(work, "rows"), h.holdoutTable, check, use)
+}
+
+// withBehind runs use with the rows of a table, and behind them those of another, which may be nil: in dir where there are two.
+func withBehind(dir string, rows, behind *dataset.Table, use func(rows *dataset.Table) error) error {
+	if behind == nil {
+		return use(rows)
+	}
+	if err := dataset.Stack(dir, rows, behind); err != nil {
+		return err
+	}
+	return withWritten(dir, use)
+}
+
+// withWritten runs use with a table that was written.
+func withWritten(dir string, use func(rows *dataset.Table) error) (err error) {
+	rows, err := dataset.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	return use(rows)
+}
+
+// withoutLabel are the columns of a table but the label.
+func withoutLabel(rows *dataset.Table, label string) (columns []dataset.Column) {
+	for i := range rows.Columns() {
+		if c := rows.Column(i); c.Name != label {
+			columns = append(columns, *c)
+		}
+	}
+	return columns
 }
 
 // withKept runs use with the rows that are not handed out: those of the holdout, then those of the check part.
-func (h *opened) withKept(work string, use func(rows *dataset.Table) error) (err error) {
-	rows := h.holdoutTable
-	if h.checkTable != nil {
-		both := filepath.Join(work, "rows")
-		if err := dataset.Stack(both, h.holdoutTable, h.checkTable); err != nil {
-			return err
-		}
-		if rows, err = dataset.Open(both); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, rows.Close()) }()
+func (h *opened) withKept(ctx context.Context, work string, use func(rows *dataset.Table) error) error {
+	both := filepath.Join(work, "rows")
+	if h.far == nil {
+		return withBehind(both, h.holdoutTable, h.checkTable, use)
 	}
-	return use(rows)
+	if err := h.fetch(ctx, both, h.checkTable); err != nil {
+		return err
+	}
+	return withWritten(both, use)
 }
 
 // RowID is the column of Features that numbers its rows from 0: those of the holdout, then those of the check part.
@@ -87,12 +125,7 @@ func (h *opened) features(rows *dataset.Table) (*dataset.Table, error) {
 		ids[i] = float64(i)
 	}
 	columns := []dataset.Column{{Field: dataset.Field{Name: RowID, Kind: dataset.Number, Source: "INT64"}, Numbers: ids}}
-	for i := range rows.Columns() {
-		if c := rows.Column(i); c.Name != h.card.Settings.Label {
-			columns = append(columns, *c)
-		}
-	}
-	return dataset.FromColumns(columns...)
+	return dataset.FromColumns(append(columns, withoutLabel(rows, h.card.Settings.Label)...)...)
 }
 
 // exported opens a table of a holdout as Parquet under this name, which is written when it is first asked for.
@@ -116,7 +149,7 @@ func (s *Service) exported(ctx context.Context, id, name string, of func(h *open
 	if err != nil {
 		return nil, err
 	}
-	if err := s.export(table, path); errors.Is(err, dataset.ErrDamaged) {
+	if err := s.export(table, path); errors.Is(err, dataset.ErrDamaged) || errors.Is(err, &remote.Error{Kind: remote.Changed}) {
 		return nil, h.faulted(err)
 	} else if err != nil {
 		return nil, storageError(fmt.Errorf("holdout: export to %s: %w", name, err))

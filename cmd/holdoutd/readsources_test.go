@@ -19,11 +19,18 @@ func TestReadSources(t *testing.T) {
 	t.Setenv("HOLDOUTD_SOURCE_THE_HOUSE_PASSWORD", "of the environment")
 	t.Setenv("HOLDOUTD_SOURCE_THE_HOUSE_LOADER_PASSWORD_FILE", file)
 	got, err := readSources([]string{"the-house=clickhouse://r@db:8443/held?loader=w&tls=true"})
-	want := holdout.Source{Address: "https://db:8443/held", Reader: holdout.Login{User: "r", Password: "of the environment"}, Loader: holdout.Login{User: "w", Password: "of a file"}}
+	want := holdout.Source{Engine: "clickhouse", Address: "https://db:8443/held", Reader: holdout.Login{User: "r", Password: "of the environment"}, Loader: holdout.Login{User: "w", Password: "of a file"}}
+	if err != nil || len(got) != 1 || got["the-house"] != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, err = readSources([]string{"the-house=trino://r@lake:8443/hive/held?loader=w&tls=true"})
+	want.Engine, want.Address = "trino", "https://lake:8443/hive/held"
 	if err != nil || len(got) != 1 || got["the-house"] != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for flag, says := range map[string]string{
+		"a=trino://r@lake/hive?loader=w":              "must be trino://READER@HOST:8443/CATALOG/SCHEMA",
+		"the-house=trino://r@lake/hive/held?loader=w": "over https only",
 		"clickhouse":                                     "NAME=clickhouse://",
 		"a=postgres://r@db/held?loader=w":                "must be clickhouse://",
 		"a=clickhouse://db/held?loader=w":                "must be clickhouse://",

@@ -9,7 +9,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout"
 )
 
-const sourceHelp = "database for held-out rows, as NAME=clickhouse://READER@HOST:8123/DATABASE?loader=USER; tls=true for https; may be given several times. Passwords are in the variables HOLDOUTD_SOURCE_NAME_PASSWORD and HOLDOUTD_SOURCE_NAME_LOADER_PASSWORD, or in the files that these variables with _FILE name"
+const sourceHelp = "database for held-out rows, as NAME=clickhouse://READER@HOST:8123/DATABASE?loader=USER or NAME=trino://READER@HOST:8443/CATALOG/SCHEMA?loader=USER; tls=true for https; may be given several times. Passwords are in the variables HOLDOUTD_SOURCE_NAME_PASSWORD and HOLDOUTD_SOURCE_NAME_LOADER_PASSWORD, or in the files that these variables with _FILE name"
 
 // readSources reads the sources of --source, with their passwords. No error has a password in it.
 func readSources(flags []string) (map[string]holdout.Source, error) {
@@ -17,7 +17,7 @@ func readSources(flags []string) (map[string]holdout.Source, error) {
 	for _, flag := range flags {
 		name, address, ok := strings.Cut(flag, "=")
 		if !ok {
-			return nil, misuse("--source must be NAME=clickhouse://READER@HOST:8123/DATABASE?loader=USER")
+			return nil, misuse("--source must be NAME=%s or NAME=%s", sourceAddresses[holdout.EngineClickHouse], sourceAddresses[holdout.EngineTrino])
 		}
 		if _, twice := all[name]; twice {
 			return nil, misuse("--source names %s twice", name)
@@ -38,8 +38,11 @@ func readSources(flags []string) (map[string]holdout.Source, error) {
 
 func readSource(name, address string) (of holdout.Source, err error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "clickhouse" || u.Host == "" || u.User.Username() == "" || u.Fragment != "" {
-		return of, misuse("--source %s: the address must be clickhouse://READER@HOST:8123/DATABASE?loader=USER", name)
+	if err != nil || sourceAddresses[u.Scheme] == "" {
+		return of, misuse("--source %s: the address must be %s or %s", name, sourceAddresses[holdout.EngineClickHouse], sourceAddresses[holdout.EngineTrino])
+	}
+	if u.Host == "" || u.User.Username() == "" || u.Fragment != "" || u.Scheme == holdout.EngineTrino && strings.Count(strings.Trim(u.Path, "/"), "/") != 1 {
+		return of, misuse("--source %s: the address must be %s", name, sourceAddresses[u.Scheme])
 	}
 	if _, given := u.User.Password(); given {
 		return of, misuse("--source %s: a password in the address is seen by everyone on this machine; put it into %s or into a file that %s_FILE names", name, passwordVariable(name, ""), passwordVariable(name, ""))
@@ -59,13 +62,24 @@ func readSource(name, address string) (of holdout.Source, err error) {
 	if loader == "" {
 		return of, misuse("--source %s: name the user that makes tables, as ?loader=USER; the other one reads, and nothing else", name)
 	}
-	of.Address = (&url.URL{Scheme: scheme, Host: u.Host, Path: u.Path}).String()
+	of.Engine, of.Address = u.Scheme, (&url.URL{Scheme: scheme, Host: u.Host, Path: u.Path}).String()
 	of.Reader.User, of.Loader.User = u.User.Username(), loader
 	if of.Reader.Password, err = password(passwordVariable(name, "")); err != nil {
 		return of, err
 	}
-	of.Loader.Password, err = password(passwordVariable(name, "LOADER_"))
-	return of, err
+	if of.Loader.Password, err = password(passwordVariable(name, "LOADER_")); err != nil {
+		return of, err
+	}
+	if of.Engine == holdout.EngineTrino && scheme != "https" && of.Reader.Password+of.Loader.Password != "" {
+		return of, misuse("--source %s: Trino takes a password over https only; add tls=true", name)
+	}
+	return of, nil
+}
+
+// sourceAddresses say how an address of each engine is written.
+var sourceAddresses = map[string]string{
+	holdout.EngineClickHouse: "clickhouse://READER@HOST:8123/DATABASE?loader=USER",
+	holdout.EngineTrino:      "trino://READER@HOST:8443/CATALOG/SCHEMA?loader=USER",
 }
 
 func passwordVariable(name, whose string) string {

@@ -61,6 +61,39 @@ func newDoorway(t *testing.T) *doorway {
 	return g
 }
 
+// loses starts a server, asks it a question, and kills it while ClickHouse works on a second one, which nobody has an answer to.
+func (g *doorway) loses(t *testing.T, dir string, questions int64) (id string, first client.Reply) {
+	t.Helper()
+	p := startServer(t, dir, g.flag)
+	c := connect(t, p, dir)
+	card, err := c.CreateHoldout(t.Context(), strings.NewReader(data.Flights), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: questions, Source: "warehouse"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, err = c.Ask(t.Context(), card.ID, delayed(100)); err != nil { // it is open then, and the next statement is that of a question
+		t.Fatal(err)
+	}
+	g.lose(t, p, c, card.ID)
+	return card.ID, first
+}
+
+// lose kills a server while ClickHouse works on a question.
+func (g *doorway) lose(t *testing.T, p *process, c *client.Client, id string) {
+	t.Helper()
+	g.shut.Store(true)
+	lost := make(chan error)
+	go func() {
+		_, err := c.Ask(t.Context(), id, delayed(50))
+		lost <- err
+	}()
+	<-g.sent
+	p.kill()
+	if err := <-lost; err == nil {
+		t.Fatal("a question was answered without its rows")
+	}
+	g.shut.Store(false)
+}
+
 func delayed(high int) map[string]any {
 	return map[string]any{"type": "mean", "of": "delay", "range": []int{0, high}}
 }
@@ -68,53 +101,30 @@ func delayed(high int) map[string]any {
 // TestSourceCrash kills the server while ClickHouse works on the statement of a question: after a restart the question is held, so that no other takes its
 // place, and asked again it is answered. No password is in the log, nor a name of a user in a reply.
 func TestSourceCrash(t *testing.T) {
-	between := newDoorway(t)
-	flag := between.flag
-	dir := t.TempDir()
-	p := startServer(t, dir, flag)
+	between, dir := newDoorway(t), t.TempDir()
+	id, first := between.loses(t, dir, 2)
+	p := startServer(t, dir, between.flag)
 	c := connect(t, p, dir)
-	card, err := c.CreateHoldout(t.Context(), strings.NewReader(data.Flights), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 2, Source: "warehouse"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := c.Ask(t.Context(), card.ID, delayed(100))
-	if err != nil {
-		t.Fatal(err)
-	}
-	between.shut.Store(true)
-	lost := make(chan error)
-	go func() {
-		_, err := c.Ask(t.Context(), card.ID, delayed(50))
-		lost <- err
-	}()
-	<-between.sent
-	p.kill()
-	if err := <-lost; err == nil {
-		t.Fatal("a question was answered without its rows")
-	}
-	between.shut.Store(false)
-	p = startServer(t, dir, flag)
-	c = connect(t, p, dir)
-	if b, err := c.Budget(t.Context(), card.ID); err != nil || b.Questions.Left != 1 || b.Held == nil || b.Held.Asked != 1 || b.Held.Questions != 1 {
+	if b, err := c.Budget(t.Context(), id); err != nil || b.Questions.Left != 1 || b.Held == nil || b.Held.Asked != 1 || b.Held.Questions != 1 {
 		t.Errorf("the budget: %+v, %v", b, err)
 	}
-	if out, _ := done(t, "budget", card.ID, "--url", p.url, "--key", "@"+filepath.Join(dir, "admin.key")); !strings.Contains(out, "1 questions and 0 tokens of these are held") {
+	if out, _ := done(t, "budget", id, "--url", p.url, "--key", "@"+filepath.Join(dir, "admin.key")); !strings.Contains(out, "1 questions and 0 tokens of these are held") {
 		t.Errorf("holdoutd budget: %s", out)
 	}
-	if _, err := c.Ask(t.Context(), card.ID, delayed(70)); err == nil || !strings.Contains(err.Error(), "kept for questions") {
+	if _, err := c.Ask(t.Context(), id, delayed(70)); err == nil || !strings.Contains(err.Error(), "kept for questions") {
 		t.Errorf("another question in the place of the one that was sent: %v", err)
 	}
-	if again, err := c.Ask(t.Context(), card.ID, delayed(50)); err != nil || again.Replayed {
+	if again, err := c.Ask(t.Context(), id, delayed(50)); err != nil || again.Replayed {
 		t.Errorf("the question that was sent: %+v, %v", again, err)
 	}
-	if b, err := c.Budget(t.Context(), card.ID); err != nil || b.Questions.Left != 0 || b.Held != nil {
+	if b, err := c.Budget(t.Context(), id); err != nil || b.Questions.Left != 0 || b.Held != nil {
 		t.Errorf("the budget after it: %+v, %v", b, err)
 	}
-	if again, err := c.Ask(t.Context(), card.ID, delayed(100)); err != nil || !again.Replayed || string(again.Answer.ID) != string(first.Answer.ID) {
+	if again, err := c.Ask(t.Context(), id, delayed(100)); err != nil || !again.Replayed || string(again.Answer.ID) != string(first.Answer.ID) {
 		t.Errorf("a recorded answer: %+v, %v", again, err)
 	}
 	out, _ := done(t, "verify", dir)
-	if !strings.Contains(out, card.ID) {
+	if !strings.Contains(out, id) {
 		t.Errorf("verified: %s", out)
 	}
 	if log := p.stderr.String(); strings.Contains(log, "reader") || strings.Contains(log, "loader") {
@@ -125,39 +135,19 @@ func TestSourceCrash(t *testing.T) {
 // TestSourceVoid: an admin ends what is held for a question that nobody asks again: it is debited as a void, and asked again it costs anew.
 func TestSourceVoid(t *testing.T) {
 	between, dir := newDoorway(t), t.TempDir()
+	id, _ := between.loses(t, dir, 3)
 	p := startServer(t, dir, between.flag)
 	c := connect(t, p, dir)
-	card, err := c.CreateHoldout(t.Context(), strings.NewReader(data.Flights), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 3, Source: "warehouse"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Ask(t.Context(), card.ID, delayed(100)); err != nil { // it is open then, and the next statement is that of a question
-		t.Fatal(err)
-	}
-	between.shut.Store(true)
-	lost := make(chan error)
-	go func() {
-		_, err := c.Ask(t.Context(), card.ID, delayed(50))
-		lost <- err
-	}()
-	<-between.sent
-	p.kill()
-	if err := <-lost; err == nil {
-		t.Fatal("a question was answered without its rows")
-	}
-	between.shut.Store(false)
-	p = startServer(t, dir, between.flag)
-	c = connect(t, p, dir)
 	if out, _ := done(t, "void", "flights", "--url", p.url, "--key", "@"+filepath.Join(dir, "admin.key")); !strings.Contains(out, "nothing is held of flights") {
 		t.Errorf("holdoutd void: %s", out)
 	}
-	if b, err := c.Budget(t.Context(), card.ID); err != nil || b.Questions.Left != 1 || b.Held != nil {
+	if b, err := c.Budget(t.Context(), id); err != nil || b.Questions.Left != 1 || b.Held != nil {
 		t.Errorf("the budget: %+v, %v", b, err)
 	}
-	if again, err := c.Ask(t.Context(), card.ID, delayed(50)); err != nil || again.Replayed {
+	if again, err := c.Ask(t.Context(), id, delayed(50)); err != nil || again.Replayed {
 		t.Errorf("the question anew: %+v, %v", again, err)
 	}
-	if _, err := c.Ask(t.Context(), card.ID, delayed(70)); !client.IsBudgetExhausted(err) {
+	if _, err := c.Ask(t.Context(), id, delayed(70)); !client.IsBudgetExhausted(err) {
 		t.Errorf("a fourth question of three: %v", err)
 	}
 	if out, _ := done(t, "verify", dir); !strings.Contains(out, "in order") || !strings.Contains(out, "2 answers; spent 3 ") {
@@ -180,18 +170,7 @@ func TestSourceOfReplicas(t *testing.T) {
 			t.Fatalf("server %d: %v", i, err)
 		}
 	}
-	between.shut.Store(true)
-	lost := make(chan error)
-	go func() {
-		_, err := r.clients[0].Ask(t.Context(), id, delayed(50))
-		lost <- err
-	}()
-	<-between.sent
-	r.all[0].kill()
-	if err := <-lost; err == nil {
-		t.Fatal("a question was answered without its rows")
-	}
-	between.shut.Store(false)
+	between.lose(t, r.all[0], r.clients[0], id)
 	other := r.clients[1]
 	await.Until(t, "the other server has the holdout's term, and says that one question of two is held", func() bool {
 		_, err := other.AskBatch(t.Context(), id, []any{delayed(70), delayed(80)}, false)

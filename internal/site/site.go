@@ -69,7 +69,7 @@ var groups = []struct {
 	{"Ask", []string{"docs/QUERIES.md", "docs/EXPRESSIONS.md", "docs/MODELS.md", "docs/examples"}},
 	{"What is promised", []string{"docs/GUARANTEES.md", "docs/MECHANISMS.md", "docs/BOUNDS.md", "docs/EXPERIMENTS.md", "docs/CERTIFY.md", "docs/DP.md"}},
 	{"Proofs", []string{"docs/proofs"}},
-	{"Run a server", []string{"docs/OPERATIONS.md", "docs/COMMANDS.md", "docs/SECURITY.md", "docs/API.md", "docs/PERFORMANCE.md"}},
+	{"Run a server", []string{"docs/OPERATIONS.md", "docs/COMMANDS.md", "docs/SECURITY.md", "docs/API.md", "docs/PERFORMANCE.md", "docs/SCALE.md"}},
 	{"Inside", []string{"CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/LIBRARY.md", "docs/TESTING.md", "docs/FAULTS.md", "docs/format", "docs/decisions"}},
 }
 

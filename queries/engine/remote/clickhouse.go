@@ -25,7 +25,7 @@ type ClickHouse struct {
 }
 
 var (
-	_ Reader = (*ClickHouse)(nil)
+	_ Engine = (*ClickHouse)(nil)
 	_ Loader = (*ClickHouse)(nil)
 )
 

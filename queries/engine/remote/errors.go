@@ -18,8 +18,6 @@ const (
 	Changed
 	// Profile: the user's settings would allow answers that are wrong or partial, or that take longer for some rows.
 	Profile
-	// TooDear: the question would have to be answered by reading rows, which the engine's source does not do.
-	TooDear
 )
 
 var says = map[Kind]string{
@@ -29,7 +27,6 @@ var says = map[Kind]string{
 	Failed:      "%s refused the statement. The server's log has its words",
 	Changed:     "the table in %s is not the one that was registered: other rows, or not all of them. Nothing is answered from it",
 	Profile:     "the user's settings in %s are not those that a holdout needs",
-	TooDear:     "%s does not compute this bit by bit. Leave out logarithms, exponentials, powers and models, or upload the table",
 }
 
 // Error is a failure. Its text is one of a closed list, apart from Detail: no word of it is the engine's.

@@ -84,7 +84,7 @@ func (r *Rows) binary(t *sql.Table) []byte {
 	return b
 }
 
-// Block implements [Reader].
+// Block implements [Engine].
 func (c *ClickHouse) Block(ctx context.Context, t *sql.Table, columns []string, from, to int64) (Block, error) {
 	selected, numbered := []string{t.Row}, t.Row
 	if t.Unit != "" {

@@ -20,11 +20,8 @@ type Engine interface {
 	Integers(ctx context.Context, statement string, cells int) ([]string, error)
 	// Checksum is a statement whose row of two cells depends on all values of some columns of the table, not on the order of rows.
 	Checksum(t *sql.Table) string
-}
-
-// Reader is an Engine whose rows can be read in blocks.
-type Reader interface {
-	Engine
+	// CheckProfile asks something that no row has to do with: whether the engine is there, and gives the user settings that a holdout needs.
+	CheckProfile(ctx context.Context) error
 	// Block reads the named columns of the rows of the units from..to-1, in any order: the rows' numbers first.
 	Block(ctx context.Context, t *sql.Table, columns []string, from, to int64) (Block, error)
 }
@@ -191,9 +188,6 @@ func (s *Source) divide(batch rowfn.Batch, from, to int64) (pushed, read share, 
 		for _, f := range refusal.Functions {
 			refused[pushed.functions[f.Function]] = true
 		}
-	}
-	if _, ok := s.engine.(Reader); !ok && len(read.functions) > 0 {
-		return pushed, read, &Error{Kind: TooDear, Engine: s.engine.Dialect().Name}
 	}
 	return pushed, read, nil
 }

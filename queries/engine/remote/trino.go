@@ -8,34 +8,42 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/rowfn/sql"
 )
 
-// Trino is a coordinator of Trino. Rows are not read from it: what does not push down is refused.
+// Trino is a coordinator of Trino.
 type Trino struct {
 	connection
-	dialect sql.Dialect
+	catalog, schema string // of tables that are named without; "" where all are named with them
+	dialect         sql.Dialect
 }
 
 var _ Engine = (*Trino)(nil)
 
-// NewTrino is the coordinator at an address such as https://user:password@host:8443. Tables are named with catalog and schema. It asks nothing yet.
+// NewTrino is the coordinator at an address such as https://user:password@host:8443/catalog/schema; without the path, tables are named with catalog and schema. It asks nothing yet.
 func NewTrino(text string, o Options) (*Trino, error) {
 	c, path, err := address("Trino", text, o)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case path != "" && path != "/":
-		return nil, errors.New("remote: the address of Trino has no path: a table is named with its catalog and schema")
+	}
+	t := &Trino{connection: c, dialect: sql.Trino}
+	switch parts := schemaPath.FindStringSubmatch(path); {
+	case parts == nil && path != "" && path != "/":
+		return nil, errors.New("remote: the path of Trino's address is no /CATALOG/SCHEMA")
 	case c.user == "":
 		return nil, errors.New("remote: the address of Trino names no user")
 	case c.password != "" && c.base.Scheme != "https":
 		return nil, errors.New("remote: Trino takes a password over https only")
+	case parts != nil:
+		t.catalog, t.schema = parts[1], parts[2]
 	}
-	return &Trino{c, sql.Trino}, nil
+	return t, nil
 }
+
+var schemaPath = regexp.MustCompile(`^/([A-Za-z0-9_]+)/([A-Za-z0-9_]+)$`)
 
 // Dialect is Trino's.
 func (t *Trino) Dialect() *sql.Dialect { return &t.dialect }
@@ -149,6 +157,10 @@ func (t *Trino) request(ctx context.Context, method, to string, body io.Reader) 
 	request.Header.Set("X-Trino-Source", "holdoutd")
 	request.Header.Set("X-Trino-Time-Zone", "UTC")
 	request.Header.Set("X-Trino-Session", fmt.Sprintf("query_max_run_time=%ds", int(StatementWait.Seconds()))) // it ends there, too, where this server is gone
+	if t.catalog != "" {
+		request.Header.Set("X-Trino-Catalog", t.catalog)
+		request.Header.Set("X-Trino-Schema", t.schema)
+	}
 	if t.password != "" {
 		request.SetBasicAuth(t.user, t.password)
 	}
@@ -176,12 +188,20 @@ func (t *Trino) said(p page) *fault {
 	switch {
 	case again[p.Error.Name]:
 		return t.fail(Unreachable, true, words)
+	case p.Error.Name == "TABLE_NOT_FOUND", p.Error.Name == "SCHEMA_NOT_FOUND":
+		return t.fail(Changed, false, words)
 	case p.Error.Name == "PERMISSION_DENIED":
 		return t.fail(Denied, false, words)
 	case p.Error.Type == "INSUFFICIENT_RESOURCES":
 		return t.fail(Limit, false, words)
 	}
 	return t.fail(Failed, false, words)
+}
+
+// CheckProfile implements [Engine]: it asks whether the coordinator knows the user. What the user may do, Trino says nobody.
+func (t *Trino) CheckProfile(ctx context.Context) error {
+	_, err := t.Integers(ctx, "SELECT 1", 1)
+	return err
 }
 
 // Checksum implements [Engine].
