@@ -92,7 +92,7 @@ type (
 		Answer   *Answer `json:"answer,omitempty"`
 		Replayed bool    `json:"replayed"`
 		Per      string  `json:"per,omitempty" doc:"where units have several rows: what has one vote each, a column whose values are units, day(column), or row"`
-		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,rounds-exhausted,questions-exhausted,grant-questions-exhausted,grant-tokens-exhausted,half-width-too-narrow,max-questions,interrupted,holdout-closed" doc:"why there is no answer; nothing was debited"`
+		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,rounds-exhausted,questions-exhausted,grant-questions-exhausted,grant-tokens-exhausted,half-width-too-narrow,max-questions,interrupted,holdout-closed,holdout-retired" doc:"why there is no answer; nothing was debited"`
 	}
 	AnswerPage struct {
 		Answers []PastAnswer `json:"answers"`
