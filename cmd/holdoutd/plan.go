@@ -101,7 +101,7 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
 	f.StringVar(&asked, "workload", "", "what is to be asked, such as '60 accuracy, 60 auc, 10 groups of 12 in -60..180 sd 39'; prints what it costs under each mechanism")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	f.BoolVar(&answers, "answers", false, "print how wide one holdout's answers are by their kind: checks, measured answers, the final report")
-	f.BoolVar(&asTable, "table", false, "print the page docs/BOUNDS.md: all methods at usual sizes, and what they are")
+	f.BoolVar(&asTable, "table", false, "print the page docs/BOUNDS.md: all methods at 100,000 units, and what they are")
 	f.StringArrayVar(&plots, "plot", nil, "draw into this .svg or .png file")
 	return cmd
 }
