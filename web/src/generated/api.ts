@@ -406,7 +406,7 @@ export interface BatchItem {
   replayed: boolean;
   answer?: Answer;
   /** why there is no answer; nothing was debited */
-  not_asked?: "tokens-exhausted" | "rounds-exhausted" | "questions-exhausted" | "grant-questions-exhausted" | "grant-tokens-exhausted" | "half-width-too-narrow" | "max-questions" | "interrupted" | "holdout-closed";
+  not_asked?: "tokens-exhausted" | "rounds-exhausted" | "questions-exhausted" | "grant-questions-exhausted" | "grant-tokens-exhausted" | "half-width-too-narrow" | "max-questions" | "interrupted" | "holdout-closed" | "holdout-retired";
   /** where units have several rows: what has one vote each, a column whose values are units, day(column), or row */
   per?: string;
 }
