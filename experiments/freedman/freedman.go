@@ -1,7 +1,7 @@
 // Package freedman is the experiment of D. A. Freedman, A note on screening regression equations (The American Statistician 37, 1983,
 // doi 10.1080/00031305.1983.10482729): regressors of pure noise are screened, and the regression is run again on the same data. Then the
 // same analyst asks for the screening and for the fit through a holdout. The limits that results are compared with are derived in
-// docs/proofs/freedman-limits.md.
+// docs/proofs/freedman-limits.md. Through a holdout it has 10,000 rows: with the paper's 100 no honest interval says anything.
 package freedman
 
 import (
