@@ -24,7 +24,7 @@ func TestFeatureSelectionOverHTTP(t *testing.T) {
 	t.Setenv("HOLDOUTD_KEY", strings.TrimSpace(string(key)))
 	out := t.TempDir()
 	stdout, stderr, code := holdoutd(t, "experiment", "feature-selection", "--http", server.url, "--n", "200", "--repetitions", "4", "--out", out)
-	if code != 0 || !strings.Contains(stdout, "48 of 48 comparisons agree") {
+	if code != 0 || !strings.Contains(stdout, "52 of 52 comparisons agree") {
 		t.Errorf("exit code %d\n%s\n%s\n%s", code, stdout, stderr, server.stderr)
 	}
 	holdouts, err := connect(t, server, dir).Holdouts(t.Context())
