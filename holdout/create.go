@@ -350,7 +350,7 @@ func (c *creation) commit(out string) (err error) {
 	if err := c.inTime(); err != nil {
 		return err
 	}
-	if err := s.stillValid(c.ctx, c.principal); err != nil { // an upload takes up to hours
+	if err := s.StillValid(c.ctx, c.principal); err != nil { // an upload takes up to hours
 		return err
 	}
 	if err := publish(out, final); err != nil {

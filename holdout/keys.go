@@ -252,9 +252,11 @@ func (s *Service) RevokeKey(ctx context.Context, p Principal, id string) error {
 	}
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
-	s.rights.Lock() // what the key was doing is done, or is refused
-	err := s.ledger.RevokeKey(ctx, id)
-	s.rights.Unlock()
+	err := func() error {
+		s.rights.Lock() // what the key was doing is done, or is refused
+		defer s.rights.Unlock()
+		return s.ledger.RevokeKey(ctx, id)
+	}()
 	var revoked ledger.Key
 	if err == nil {
 		revoked, err = s.keyOf(ctx, id)
@@ -271,22 +273,19 @@ func (s *Service) RevokeKey(ctx context.Context, p Principal, id string) error {
 	return nil
 }
 
-// StillValid refuses a principal whose key was revoked since the request began: for who reads a body for long.
-func (s *Service) StillValid(ctx context.Context, p Principal) error { return s.stillValid(ctx, p) }
-
 // acting has an admin do something that lasts, unless their key was revoked since the request began. No revocation at this server ends meanwhile, so that nothing is done after its reply; at another one of the same ledger
 // it may, in the moment that the act takes.
 func (s *Service) acting(ctx context.Context, p Principal, do func() error) error {
 	s.rights.RLock()
 	defer s.rights.RUnlock()
-	if err := s.stillValid(ctx, p); err != nil {
+	if err := s.StillValid(ctx, p); err != nil {
 		return err
 	}
 	return do()
 }
 
-// stillValid refuses a principal whose key was revoked since the request began.
-func (s *Service) stillValid(ctx context.Context, p Principal) error {
+// StillValid refuses a principal whose key was revoked since the request began: for who reads a body, or an upload, for long. A principal of no key, of a program with the library, stays valid.
+func (s *Service) StillValid(ctx context.Context, p Principal) error {
 	switch k, err := s.keyOf(ctx, p.KeyID); {
 	case errors.Is(err, ledger.ErrNotFound): // of a caller that has no key: a program with the library
 		return nil

@@ -201,6 +201,9 @@ func (c *creation) compareRows(dir string, all []ledger.Holdout, coming ...strin
 				continue
 			}
 			if !parts.watch(&watch) { // more than are watched for at a time
+				if len(compared) == 0 {
+					return nil, fmt.Errorf("holdout: the sketches of %s have more tokens than can be watched for", h.ID)
+				}
 				rest = all[i:]
 				break
 			}

@@ -17,7 +17,7 @@ const (
 	// Sample is how many tokens of each kind a sketch keeps at most. Of a table with fewer it has all. With 1,024, two percent of the rows of a large table are
 	// recognised, and a sketch of ten columns takes some 300 KB.
 	Sample = 1024
-	// NamedSample is that of kinds with names. They are for tables that are not told apart by values alone, and for large shares of these.
+	// NamedSample is that of kinds with names. Where most rows come again, 256 say so as surely as 1,024; nine kinds of so many make a sketch 1.3 times as large, and not 2.3 times.
 	NamedSample = 256
 	// MaxCells is how many cells of a sampled row are kept, those of the smallest hashes: enough to tell whether two rows agree.
 	MaxCells = 32

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -98,13 +99,27 @@ func (p *process) stop() {
 // await waits until an address answers with a text.
 func (p *process) await(t testing.TB, address, text string) {
 	t.Helper()
+	p.awaits(t, func() bool { return strings.Contains(said(http.Get(address)), text) })
+}
+
+// said is the body of a reply; nothing where there is none.
+func said(response *http.Response, err error) string {
+	if err != nil {
+		return ""
+	}
+	body, err := io.ReadAll(response.Body)
+	if _ = response.Body.Close(); err != nil {
+		return ""
+	}
+	return string(body)
+}
+
+// awaits waits until something is so, and fails where the process ends before, or too much time has passed.
+func (p *process) awaits(t testing.TB, so func() bool) {
+	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		if response, err := http.Get(address); err == nil {
-			body, err := io.ReadAll(response.Body)
-			_ = response.Body.Close()
-			if err == nil && strings.Contains(string(body), text) {
-				return
-			}
+		if so() {
+			return
 		}
 		select {
 		case <-p.ended:
@@ -281,5 +296,33 @@ func Trino(t testing.TB) string {
 	p := start(t, cmd)
 	address := fmt.Sprintf("http://127.0.0.1:%d", port)
 	p.await(t, address+"/v1/info", `"starting":false`)
+	p.awaits(t, func() bool { return works(address) }) // it has started before it knows itself as a node that works
 	return address
+}
+
+// works reports whether a Trino has a node for a table: one of a schema is written and dropped.
+func works(address string) bool {
+	return done(address, "CREATE TABLE IF NOT EXISTS memory.default.ready AS SELECT 1 AS x") && done(address, "DROP TABLE memory.default.ready")
+}
+
+// done reports whether a statement came to its end.
+func done(address, statement string) bool {
+	request, err := http.NewRequest("POST", address+"/v1/statement", strings.NewReader(statement))
+	if err != nil {
+		return false
+	}
+	request.Header.Set("X-Trino-User", "test")
+	for text := said(http.DefaultClient.Do(request)); ; {
+		var page struct {
+			NextURI string
+			Error   any
+		}
+		if json.Unmarshal([]byte(text), &page) != nil || page.Error != nil {
+			return false
+		}
+		if page.NextURI == "" {
+			return true
+		}
+		text = said(http.Get(page.NextURI))
+	}
 }
