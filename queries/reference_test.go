@@ -43,7 +43,7 @@ parentheses, the order of operands and members, the spelling of numbers) replays
 A query costs *questions* of the budget, as below. ` + "`POST …/queries/explain`" + ` says the price and what the answer can be (` + "`outcomes`" + `: close, rough, differs, …), each
 with its half-width, and reads no held-out row. A query that costs more than a tenth of the holdout's questions is asked with ` + "`?max_questions=`" + `.
 
-Prices are those of ` + "`guess_and_check`, `thresholdout` and `split`; under `gaussian` some are others" + `.
+Prices are those of ` + "`guess_and_check`, `thresholdout` and `split`; the last column has those under `gaussian` where they are others" + `.
 
 | type | what | price | gaussian |
 |---|---|---|---|

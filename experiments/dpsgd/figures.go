@@ -77,7 +77,8 @@ func (d findings) gapFigure() (*plot.Plot, error) {
 func (d findings) accuracyFigure() (*plot.Plot, error) {
 	p := figure.New(fmt.Sprintf("DP-SGD on %d handwritten digits, delta %v", d.largest(), delta), "epsilon", "accuracy")
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, quarterTicks
-	p.Legend.Left, p.Legend.Top = false, false
+	p.Legend.Left, p.Legend.Top = true, false
+	p.Legend.XOffs = run.FigureWidth / 2 // below the curves; names right of their lines, for viewers' fonts are wider than those that are measured
 	series := 0
 	for _, m := range models(false) {
 		for _, measure := range []struct {
