@@ -86,7 +86,7 @@ const lineageDir = "lineage"
 // uncommittedSuffix is of the sketches of an upload that the ledger does not know yet. Those alone are removed for being unknown: others are of holdouts that a lost ledger has forgotten.
 const uncommittedSuffix = ".uncommitted"
 
-// maxSketchBytes bounds a file of sketches: three parts of seven kinds of tokens with their cells.
+// maxSketchBytes bounds a file of sketches: three parts of tokens and rows with their cells.
 const maxSketchBytes = 16 << 20
 
 // lineageKeys are what sketches are made and sealed with.

@@ -23,12 +23,12 @@ type hasher struct {
 	number, time, text uint64
 	rank               [orders]uint64
 	token              [kinds]uint64
-	name               uint64
+	named, name, set   uint64
 }
 
 // newHasher derives them from a key by HKDF-SHA256.
 func newHasher(key Key) *hasher {
-	raw, err := hkdf.Key(sha256.New, key[:], nil, "holdoutd lineage 1", 8*(3+orders+kinds+1))
+	raw, err := hkdf.Key(sha256.New, key[:], nil, "holdoutd lineage 1", 8*(3+orders+kinds+3))
 	if err != nil {
 		panic(err) // only a length beyond 255 hashes can fail
 	}
@@ -43,7 +43,7 @@ func newHasher(key Key) *hasher {
 	for i := range h.token {
 		h.token[i] = next()
 	}
-	h.name = next()
+	h.named, h.name, h.set = next(), next(), next()
 	return h
 }
 
@@ -167,7 +167,7 @@ func (h *hasher) spelled(text string) (uint64, bool) {
 type column struct {
 	*dataset.Column
 	codes   []uint64 // of texts: the hash of each code; nil where there are more texts than rows
-	bits    uint32   // how much a cell tells, 0..maxBits
+	bits    uint32   // how much a cell tells, 0..maxBits, or longBits
 	chooses bool     // its cells choose rows
 	weight  float64  // 1/bits², by which ranks are multiplied; 0 where the column tells nothing
 	name    uint64   // the hash of its name
@@ -219,6 +219,9 @@ func (c *column) hashes(dst []uint64, h *hasher, from int) {
 const (
 	// maxBits is the most that one cell may tell of its row, so that a number with many digits does not outweigh all others.
 	maxBits = 8
+	// longBits is what a long text tells, of longText bytes on average, where hardly two rows have the same: who has a document again has its row again, also beside some features of it. An id is shorter.
+	longBits = 15
+	longText = 40
 	// tellingBits is what the cells of a column tell at least by which rows are chosen: then one value chooses few rows.
 	tellingBits = 5
 	// judged is from how many rows a column's bits are estimated.
@@ -255,9 +258,13 @@ func newColumn(h *hasher, c *dataset.Column, rows int) *column {
 	}
 	if pairs := len(seen) * (len(seen) - 1) / 2; pairs > 0 && alike < pairs {
 		told := -math.Log2((float64(alike) + 0.5) / (float64(pairs) + 0.5))
+		long := c.Kind == dataset.Text && (alike == 0 || told >= longBits) && len(c.Dictionary.Flat()) > longText*c.Dictionary.Len()
 		told = min(told, maxBits)
 		of.chooses = told >= tellingBits
 		of.bits, of.weight = uint32(told+0.5), 1/(told*told)
+		if long {
+			of.bits = longBits
+		}
 	}
 	return of
 }

@@ -14,14 +14,13 @@ const (
 	// Level is at most the probability that [Compare] takes chance for rows that came again, of two tables of independent rows of one law, or of rows that are independent beside one id that they have in
 	// common: of each of the kinds of tokens, in each direction, an equal part of it.
 	Level = 1e-6
+	// tests are how many there are: of each kind of tokens, and of rows with names by what they have alike and by what is equal, in each direction.
+	tests = 2*kinds + 2
 
 	// agreeing is the share of what the row that tells less holds that must be in the other one, and agreeingLarge of what the other one holds. A row that lost half of its
 	// columns, or got as many new ones, is the same row; one that shares a few columns with another (a place, a person) is not.
 	agreeing      = 0.6
 	agreeingLarge = 0.35
-	// agreeingNamed and agreeingNamedLarge are these of rows with a token of cells with names: there some columns differ, and not half of them. Two rows of flags agree in half of them by chance.
-	agreeingNamed      = 0.75
-	agreeingNamedLarge = 0.5
 	// contained is the share of a row that tells copyBits or more, by which it is in another one whatever that has beside: features that were computed of it.
 	contained = 0.95
 )
@@ -36,12 +35,8 @@ type Overlap struct {
 // old one's, and both have one key.
 func Compare(old, now *Sketch) (o Overlap) {
 	level := max(old.level, now.level) // of the rows that both have chosen
-	var byFamily [families]func() strangers
-	for family, kind := range [families]int{whole, named} {
-		byFamily[family] = sync.OnceValue(func() strangers { return newStrangers(family, &old.samples[kind], &now.samples[kind]) })
-	}
+	chance := sync.OnceValue(func() strangers { return strangersOf(&old.samples[whole], &now.samples[whole]) })
 	for kind := range kinds {
-		chance := byFamily[familyOf(kind)]
 		a, b := &old.samples[kind], &now.samples[kind]
 		// Old rows are looked up in all of the new table.
 		rows, alike := 0, []pair(nil)
@@ -70,6 +65,12 @@ func Compare(old, now *Sketch) (o Overlap) {
 			}
 		}
 		o.OfNew = max(o.OfNew, beyondChance(kind, alike, rows, a, chance))
+	}
+	if m, met := now.met[old.named.identity()]; met {
+		if share := m.share(); share > 0 {
+			o.OfOld = max(o.OfOld, share)
+			o.OfNew = max(o.OfNew, min(1, float64(m.hits)/float64(m.rows)*old.named.distinct(old.Rows)/float64(now.Rows)))
+		}
 	}
 	// What is too few of a large table to be told from chance may be most of a small one; the rows are the same.
 	switch {
@@ -104,7 +105,7 @@ type pair [2][]cell
 func beyondChance(kind int, pairs []pair, rows int, other *sample, chance func() strangers) float64 {
 	found := 0
 	for _, p := range pairs {
-		if kind == whole || kind == named || same(familyOf(kind), p[0], p[1]) {
+		if kind == whole || same(p[0], p[1]) {
 			found++
 		}
 	}
@@ -117,21 +118,36 @@ func beyondChance(kind int, pairs []pair, rows int, other *sample, chance func()
 			alike++
 		}
 	}
-	share := float64(rows) / (float64(rows) + float64(len(other.tokens))/2)
-	if p := mathext.RegIncBeta(float64(found), float64(alike+1), share); p > Level/kinds {
+	if !surprising(found, float64(alike), float64(rows)/(float64(rows)+float64(len(other.tokens))/2)) {
 		return 0
 	}
 	trials, share := len(pairs), chance().alike
 	switch {
-	case kind == whole || kind == named:
+	case kind == whole:
 		trials, share = rows, chance().equal
-	case kind > named || kind%first > 0: // of rows with one id that differ in the other cells there is no token of this kind: all rows may have an id in common
+	case kind%first > 0: // of rows with one id that differ in the other cells there is no token of this kind: all rows may have an id in common
 		trials = rows
 	}
-	if share == 1 || share > 0 && mathext.RegIncBeta(float64(found), float64(trials-found+1), share) > Level/kinds {
+	if !surprising(found, float64(trials-found), share) {
 		return 0
 	}
 	return float64(found) / float64(rows)
+}
+
+// surprising reports whether so many that were found, beside so many others, are more than chance brings where each is found with a probability of share at most: the binomial tail.
+func surprising(found int, others, share float64) bool {
+	return found > 0 && share < 1 && (share <= 0 || mathext.RegIncBeta(float64(found), others+1, share) <= Level/tests)
+}
+
+// share is the share of the rows that were looked for that was found, or 0 where chance may have found them, in the two ways of beyondChance. Own rows that are alike to another one count for half, for two of them are alike to each other.
+func (m meeting) share() float64 {
+	of := func(found, own int, chance float64) float64 {
+		if !surprising(found, float64(own)/2, float64(m.rows)/(float64(m.rows)+float64(m.own)/2)) || !surprising(found, float64(m.rows-found), chance) {
+			return 0
+		}
+		return float64(found) / float64(m.rows)
+	}
+	return max(of(m.alike, m.ownAlike, m.chance.alike), of(m.equal, m.ownEqual, m.chance.equal))
 }
 
 // strangers is how often a row of one table and a row of another agree, or are equal, that have nothing in common but an id.
@@ -145,9 +161,8 @@ const (
 	strangersErrors = 3
 )
 
-// newStrangers compares sampled rows of two tables, in each of which the cell that tells most is taken for the id and exchanged for that of the other. It counts one more than there are, and nothing where rows are
-// one cell: there is nothing beside that.
-func newStrangers(family int, old, now *sample) strangers {
+// strangersOf compares sampled rows of two tables, in each of which the cell that tells most is taken for the id and exchanged for that of the other. Rows of one cell are not counted: there is nothing beside that.
+func strangersOf(old, now *sample) strangers {
 	alike, equal, compared := 0, 0, 0
 	n := max(len(old.tokens), len(now.tokens))
 	for i := range strangersCompared {
@@ -160,19 +175,24 @@ func newStrangers(family int, old, now *sample) strangers {
 		}
 		b = exchanged(b, telling(b), telling(a))
 		compared++
-		if same(family, a, b) {
+		if same(a, b) {
 			alike++
 		}
 		if slices.Equal(a, b) {
 			equal++
 		}
 	}
+	return newStrangers(alike, equal, compared, min(len(old.tokens), len(now.tokens)))
+}
+
+// newStrangers are the shares of rows that were alike and equal among those that were compared, each row of the smaller sample counting as one draw. They are larger than was counted: by one row, and by standard errors.
+func newStrangers(alike, equal, compared, draws int) strangers {
 	if compared == 0 {
 		return strangers{}
 	}
 	larger := func(count int) float64 {
 		share := float64(count+1) / float64(compared+1)
-		return min(1, share+strangersErrors*math.Sqrt(share*(1-share)/float64(min(len(old.tokens), len(now.tokens)))))
+		return min(1, share+strangersErrors*math.Sqrt(share*(1-share)/float64(draws)))
 	}
 	return strangers{larger(alike), larger(equal)}
 }
@@ -195,11 +215,7 @@ func exchanged(row []cell, old, now cell) []cell {
 }
 
 // same reports whether two rows agree in most of what they hold. Of rows with more cells than are kept, the smaller hashes that both could have are compared.
-func same(family int, a, b []cell) bool {
-	ofSmall, ofLarge := agreeing, agreeingLarge
-	if family == withNames {
-		ofSmall, ofLarge = agreeingNamed, agreeingNamedLarge
-	}
+func same(a, b []cell) bool {
 	reach := uint32(1<<28 - 1)
 	for _, row := range [2][]cell{a, b} {
 		if len(row) == MaxCells {
@@ -214,7 +230,7 @@ func same(family int, a, b []cell) bool {
 			small, large := min(inA, inB), max(inA, inB)
 			alone := min(len(a), len(b)) == 1 && max(len(a), len(b)) <= 2
 			within := both >= copyBits && float64(both) >= contained*float64(small)
-			return both > 0 && (cells > 1 || alone) && float64(both) >= ofSmall*float64(small) && (within || float64(both) >= ofLarge*float64(large))
+			return both > 0 && (cells > 1 || alone) && float64(both) >= agreeing*float64(small) && (within || float64(both) >= agreeingLarge*float64(large))
 		case !moreB || moreA && a[i].hash() < b[j].hash():
 			inA += a[i].bits()
 			i++

@@ -6,6 +6,9 @@
 // all of them. Which cells, weighted hashes decide, so that two rows that share most of what they hold share most of their tokens. The cells' own hashes
 // choose the sample, too: the tokens that are smallest. So two sketches sample the same rows, whatever their places are.
 //
+// Of flags, grades and pixels all rows have the same values, and only which column has which tells them apart. So a sketch keeps some rows with the names of
+// their columns, too, and a new table is searched for them by the columns that both have.
+//
 // [Compare] counts the tokens that two sketches share, of rows whose cells agree. How many would be shared by chance, the tables themselves
 // tell: two tables of independent rows of one law share tokens no more often than the rows of each do among themselves. [Level] is the probability that more are
 // taken for rows that came again.

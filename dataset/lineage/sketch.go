@@ -1,7 +1,7 @@
 package lineage
 
 import (
-	"cmp"
+	"errors"
 	"maps"
 	"math"
 	"math/bits"
@@ -17,17 +17,13 @@ const (
 	// Sample is how many tokens of each kind a sketch keeps at most. Of a table with fewer it has all. With 1,024, two percent of the rows of a large table are
 	// recognised, and a sketch of ten columns takes some 300 KB.
 	Sample = 1024
-	// NamedSample is that of kinds with names. Where most rows come again, 256 say so as surely as 1,024; nine kinds of so many make a sketch 1.3 times as large, and not 2.3 times.
-	NamedSample = 256
 	// MaxCells is how many cells of a sampled row are kept, those of the smallest hashes: enough to tell whether two rows agree.
 	MaxCells = 32
 
 	orders = 2              // independent orders of a row's cells
 	first  = 3              // cells of each order that make tokens
-	whole  = first * orders // tokens of a row: of one, two and three cells of each order, and of all cells;
-	named  = whole + 1      // of all cells with their columns' names,
-	halves = 8              // and of these in half of the columns, by the columns' names
-	kinds  = named + 1 + halves
+	whole  = first * orders // tokens of a row: of one, two and three cells of each order, and of all cells
+	kinds  = whole + 1
 
 	// copyBits is how much a row must tell for another one with the same cells to be its copy, and not the same by chance.
 	copyBits = 40
@@ -38,9 +34,6 @@ const (
 	// examinedCells are how many cells of such rows are kept at a time, by each processor: 4 MB.
 	examinedCells = 1 << 19
 )
-
-// Cells without names are recognised under any names. Of a table of flags, grades or pixels a row is not told from others by its values, which all rows have, but by which column has which. So there are tokens with
-// names, too: of all columns, and of eight halves of them. One column more or less is outside of one half at least, but once in 256 times.
 
 // A row is chosen by its anchor, the smallest hash of those of its cells that tell much; of a table without such, by the hash of all its cells. So two tables choose the same rows, and one
 // changed cell makes another choice only where it is the anchor. Of larger tables rows of a higher level are chosen: each level has half of the rows of the one before.
@@ -64,7 +57,9 @@ type Sketch struct {
 	Rows    int64
 	level   int // of the chosen rows, at least
 	samples [kinds]sample
-	seen    map[uint64]*token // tokens that were watched for
+	named   named
+	seen    map[uint64]*token  // tokens that were watched for
+	met     map[uint64]meeting // by the identity of what was watched for: what was found of rows with names
 }
 
 // sample has all tokens of one kind that are at most limit, ascending.
@@ -88,7 +83,7 @@ type cell uint32
 func (c cell) hash() uint32 { return uint32(c) >> 4 }
 func (c cell) bits() int    { return int(c & 15) }
 
-// MaxWatched is how many tokens a watch has at most by default: those of some 400 holdouts. It takes 88 MB then, and 16 MB more.
+// MaxWatched is how many tokens a watch has at most by default: those of some 300 holdouts of 20 columns. It takes 88 MB then, and 16 MB more.
 const MaxWatched = 11 << 20
 
 // maxSeen bounds the rows that are kept because their tokens were watched for, for each processor.
@@ -96,28 +91,21 @@ const maxSeen = 1 << 18
 
 // Watch are tokens of sketches that a new table is compared with. Its zero value watches for none. It must not be added to once it was used.
 type Watch struct {
-	Most   int      // tokens that are watched for at most; 0 is MaxWatched
-	tokens []uint64 // ascending once it is ready
-	filter []uint64 // a bit for each value of a token's low bits
+	Most   int // tokens that are watched for at most, two cells with names counting as one; 0 is MaxWatched
+	size   int
+	tokens index
+	named  []watched
 }
 
-// Families of kinds, whose rows are compared by cells of their own.
-const (
-	nameless = iota
-	withNames
-	families
-)
-
-func familyOf(kind int) int {
-	if kind < named {
-		return nameless
-	}
-	return withNames
+// watched are rows with names that are looked for.
+type watched struct {
+	named
+	level int // of the table
 }
 
 // Add watches for the tokens of a sketch. It reports false, and watches for none of them, where that would be more than its most.
 func (w *Watch) Add(s *Sketch) bool {
-	n := 0
+	n := len(s.named.cells) / 2
 	for k := range s.samples {
 		n += len(s.samples[k].tokens)
 	}
@@ -125,44 +113,54 @@ func (w *Watch) Add(s *Sketch) bool {
 	if most == 0 {
 		most = MaxWatched
 	}
-	if len(w.tokens)+n > most {
+	if w.size+n > most {
 		return false
 	}
+	w.size += n
 	for k := range s.samples {
 		for _, t := range s.samples[k].tokens {
-			w.tokens = append(w.tokens, t.hash)
+			w.tokens.hashes = append(w.tokens.hashes, t.hash)
 		}
+	}
+	if len(s.named.rows) > 0 {
+		w.named = append(w.named, watched{s.named, s.level})
 	}
 	return true
 }
 
-// ready sorts the tokens and makes the filter: eight bits or more a token, so that one of eight others is looked up in vain.
-func (w *Watch) ready() {
-	if w.filter != nil || len(w.tokens) == 0 {
+// index finds hashes among many.
+type index struct {
+	hashes []uint64 // ascending once it is ready
+	filter []uint64 // a bit for each value of a hash's low bits
+}
+
+// ready sorts the hashes and makes the filter: eight bits or more for each, so that one of eight others is looked up in vain.
+func (x *index) ready() {
+	if x.filter != nil || len(x.hashes) == 0 {
 		return
 	}
-	slices.Sort(w.tokens)
-	w.tokens = slices.Compact(w.tokens)
+	slices.Sort(x.hashes)
+	x.hashes = slices.Compact(x.hashes)
 	size := 64
-	for size < 8*len(w.tokens) {
+	for size < 8*len(x.hashes) {
 		size *= 2
 	}
-	w.filter = make([]uint64, size/64)
-	for _, hash := range w.tokens {
+	x.filter = make([]uint64, size/64)
+	for _, hash := range x.hashes {
 		at := hash & uint64(size-1)
-		w.filter[at/64] |= 1 << (at % 64)
+		x.filter[at/64] |= 1 << (at % 64)
 	}
 }
 
-func (w *Watch) has(hash uint64) bool {
-	if w.filter == nil {
+func (x *index) has(hash uint64) bool {
+	if x.filter == nil {
 		return false
 	}
-	at := hash & uint64(64*len(w.filter)-1)
-	if w.filter[at/64]&(1<<(at%64)) == 0 {
+	at := hash & uint64(64*len(x.filter)-1)
+	if x.filter[at/64]&(1<<(at%64)) == 0 {
 		return false
 	}
-	_, found := slices.BinarySearch(w.tokens, hash)
+	_, found := slices.BinarySearch(x.hashes, hash)
 	return found
 }
 
@@ -173,7 +171,7 @@ func New(key Key, t *dataset.Table, watch *Watch) (*Sketch, error) {
 	if watch == nil {
 		watch = new(Watch)
 	}
-	watch.ready()
+	watch.tokens.ready()
 	var columns []*column
 	if err := dataset.Guarded(func() {
 		for i := range t.Columns() {
@@ -183,24 +181,39 @@ func New(key Key, t *dataset.Table, watch *Watch) (*Sketch, error) {
 	}); err != nil {
 		return nil, err
 	}
-	level := levelFor(t.Rows(), columns)
-	stride := t.Stride()
+	level, kept := levelFor(t.Rows(), columns), keptOf(columns)
+	search := newSearch(h, t, columns, watch.named, level)
 	workers := make([]*worker, runtime.GOMAXPROCS(0))
-	failures := make([]error, len(workers))
+	for i := range workers {
+		workers[i] = newWorker(h, columns, kept, search.columns, watch, level)
+	}
+	if err := throughout(t, func(i, from, to int) { workers[i].choose(from, to) }, func(i int) { workers[i].examine() }); err != nil {
+		return nil, err
+	}
+	s := &Sketch{Rows: int64(t.Rows()), level: level, seen: map[uint64]*token{}}
+	s.gather(workers)
+	s.named = gatherNamed(workers)
+	var err error
+	s.met, err = search.run(workers)
+	return s, err
+}
+
+// throughout calls each with blocks of a table's rows from..to-1, and then done, on all processors i.
+func throughout(t *dataset.Table, each func(i, from, to int), done func(i int)) error {
+	stride := t.Stride()
+	failures := make([]error, runtime.GOMAXPROCS(0))
 	var next atomic.Int64
 	var wait sync.WaitGroup
-	for i := range workers {
-		w := newWorker(h, columns, watch, level)
-		workers[i] = w
+	for i := range failures {
 		wait.Go(func() {
 			failures[i] = dataset.Guarded(func() {
 				for {
 					from := int(next.Add(block)) - block
 					if from >= t.Rows() {
-						w.examine()
+						done(i)
 						return
 					}
-					w.choose(from, min(from+block, t.Rows()))
+					each(i, from, min(from+block, t.Rows()))
 					if stride > 0 && from%stride < block {
 						t.Release(from-2*stride, from-stride+block)
 					}
@@ -210,27 +223,21 @@ func New(key Key, t *dataset.Table, watch *Watch) (*Sketch, error) {
 	}
 	wait.Wait()
 	t.ReleaseAll()
-	for _, err := range failures {
-		if err != nil {
-			return nil, err
-		}
-	}
-	s := &Sketch{Rows: int64(t.Rows()), level: level, seen: map[uint64]*token{}}
-	s.gather(workers)
-	return s, nil
+	return errors.Join(failures...)
 }
 
 // gather joins what the workers have found.
 func (s *Sketch) gather(workers []*worker) {
 	for k := range s.samples {
-		total := newBottom(k)
+		total := newBottom[*token](Sample)
 		for _, w := range workers {
 			total.limit = min(total.limit, w.samples[k].limit)
 			for _, t := range w.samples[k].tokens {
 				merge(total.tokens, t)
 			}
 		}
-		s.samples[k] = total.sample()
+		total.end()
+		s.samples[k] = sample{limit: total.limit, tokens: total.sorted()}
 	}
 	for _, w := range workers {
 		for _, t := range w.seen {
@@ -261,55 +268,47 @@ func (t *token) copied(whole uint64) bool {
 	return told >= copyBits
 }
 
-// sampleOf is how many tokens of a kind a sketch keeps.
-func sampleOf(kind int) int {
-	if familyOf(kind) == withNames {
-		return NamedSample
-	}
-	return Sample
-}
-
-// bottom collects the smallest tokens.
-type bottom struct {
+// bottom collects what has the smallest hashes.
+type bottom[T any] struct {
 	most   int
 	limit  uint64
-	tokens map[uint64]*token
+	tokens map[uint64]T
 }
 
-func newBottom(kind int) *bottom {
-	return &bottom{most: sampleOf(kind), limit: math.MaxUint64, tokens: map[uint64]*token{}}
+func newBottom[T any](most int) *bottom[T] {
+	return &bottom[T]{most: most, limit: math.MaxUint64, tokens: map[uint64]T{}}
 }
 
 // prune leaves the smallest ones.
-func (b *bottom) prune() {
+func (b *bottom[T]) prune() {
 	if len(b.tokens) <= b.most {
 		return
 	}
-	all := slices.Collect(maps.Keys(b.tokens))
-	slices.Sort(all)
+	all := b.hashes()
 	b.limit = all[b.most-1]
 	for _, hash := range all[b.most:] {
 		delete(b.tokens, hash)
 	}
 }
 
-func (b *bottom) sorted() []*token {
-	all := make([]*token, 0, len(b.tokens))
-	for _, t := range b.tokens {
-		all = append(all, t)
-	}
-	slices.SortFunc(all, func(x, y *token) int { return cmp.Compare(x.hash, y.hash) })
-	return all
-}
-
-func (b *bottom) sample() sample {
+// end leaves those that all parts have kept, whose limits it was given.
+func (b *bottom[T]) end() {
 	for hash := range b.tokens {
 		if hash > b.limit {
 			delete(b.tokens, hash)
 		}
 	}
 	b.prune()
-	return sample{limit: b.limit, tokens: b.sorted()}
+}
+
+func (b *bottom[T]) hashes() []uint64 { return slices.Sorted(maps.Keys(b.tokens)) }
+
+func (b *bottom[T]) sorted() []T {
+	all := make([]T, 0, len(b.tokens))
+	for _, hash := range b.hashes() {
+		all = append(all, b.tokens[hash])
+	}
+	return all
 }
 
 // worker hashes blocks of rows.
@@ -317,34 +316,35 @@ type worker struct {
 	h       *hasher
 	columns []*column
 	watch   *Watch
-	samples [kinds]*bottom
+	samples [kinds]*bottom[*token]
+	named   *bottom[*keptRow]
 	seen    map[uint64]*token
+	slab    slab
 
 	level    int
-	chosen   []int                   // rows that are to be examined, fewer than together
-	levels   []uint8                 // of their anchors
-	byAll    bool                    // rows are chosen by all of their cells
-	together int                     // how many rows are examined together, at most a block
-	all      []uint64                // the cells of the rows that are examined, row by row
-	contents [families][block][]cell // of those whose content was asked for
+	kept     []int         // columns whose cells are kept with their names
+	chosen   []int         // rows that are to be examined, fewer than together
+	levels   []uint8       // of their anchors
+	byAll    bool          // rows are chosen by all of their cells
+	together int           // how many rows are examined together, at most a block
+	all      []uint64      // the cells of the rows that are examined, row by row
+	contents [block][]cell // of those whose content was asked for
 	room     [4 * MaxCells]cell
 
 	cells   [block]uint64
 	anchors [block]uint64
 	whole   [block]uint64
-	named   [block]uint64
-	halves  [halves][block]uint64
 	ranks   [orders][block][first]float64 // ascending
 	least   [orders][block][first]uint64  // the cells of these ranks
 }
 
-func newWorker(h *hasher, columns []*column, watch *Watch, level int) *worker {
-	w := &worker{h: h, columns: columns, watch: watch, seen: map[uint64]*token{}, level: level}
+func newWorker(h *hasher, columns []*column, kept, searched []int, watch *Watch, level int) *worker {
+	w := &worker{h: h, columns: columns, watch: watch, seen: map[uint64]*token{}, level: level, kept: kept, named: newBottom[*keptRow](NamedRows), slab: slab{columns: searched}}
 	w.together = min(block, max(1, examinedCells/max(1, len(columns))))
 	w.all = make([]uint64, w.together*len(columns))
 	w.byAll = !slices.ContainsFunc(columns, func(c *column) bool { return c.chooses })
 	for k := range w.samples {
-		w.samples[k] = newBottom(k)
+		w.samples[k] = newBottom[*token](Sample)
 	}
 	return w
 }
@@ -400,13 +400,7 @@ func (w *worker) examine() {
 		}
 	}
 	clear(w.whole[:n])
-	clear(w.named[:n])
-	for f := range w.contents {
-		clear(w.contents[f][:n])
-	}
-	for half := range w.halves {
-		clear(w.halves[half][:n])
-	}
+	clear(w.contents[:n])
 	for k, c := range w.columns {
 		cells := w.cells[:n]
 		c.at(cells, w.h, w.chosen)
@@ -416,13 +410,6 @@ func (w *worker) examine() {
 				continue
 			}
 			w.whole[i] += mix(cell, w.h.token[whole])
-			with := mix(mix(cell, c.name), w.h.token[named])
-			w.named[i] += with
-			for half := range w.halves {
-				if c.name>>half&1 == 1 {
-					w.halves[half][i] += with
-				}
-			}
 		}
 		if c.weight == 0 {
 			continue
@@ -444,13 +431,9 @@ func (w *worker) examine() {
 		}
 		if w.whole[i] != 0 {
 			w.add(whole, mix(w.whole[i], w.h.token[whole]), i)
-			w.add(named, mix(w.named[i], w.h.token[named]), i)
+			w.keep(i)
 		}
-		for half := range w.halves {
-			if sum := w.halves[half][i]; sum != 0 {
-				w.add(named+1+half, mix(sum, w.h.token[named+1+half]), i)
-			}
-		}
+		w.slab.add(w.chosen[i], w.whole[i], w.all[i*len(w.columns):(i+1)*len(w.columns)])
 	}
 	w.chosen, w.levels = w.chosen[:0], w.levels[:0]
 }
@@ -483,38 +466,35 @@ func order(ranks [][first]float64, least [][first]uint64, cells []uint64, key ui
 // add counts a token of a chosen row.
 func (w *worker) add(kind int, hash uint64, i int) {
 	if b := w.samples[kind]; hash <= b.limit {
-		w.count(b.tokens, kind, hash, i)
+		w.count(b.tokens, hash, i)
 		if len(b.tokens) >= 2*b.most {
 			b.prune()
 		}
 	}
-	if w.watch.has(hash) && len(w.seen) < maxSeen {
-		w.count(w.seen, kind, hash, i)
+	if w.watch.tokens.has(hash) && len(w.seen) < maxSeen {
+		w.count(w.seen, hash, i)
 	}
 }
 
-func (w *worker) count(all map[uint64]*token, kind int, hash uint64, i int) {
+func (w *worker) count(all map[uint64]*token, hash uint64, i int) {
 	if known := all[hash]; known != nil {
 		if !known.many {
 			known.many = !known.copied(w.whole[i])
 		}
 		return
 	}
-	all[hash] = &token{hash: hash, whole: w.whole[i], level: w.levels[i], cells: w.content(familyOf(kind), i)}
+	all[hash] = &token{hash: hash, whole: w.whole[i], level: w.levels[i], cells: w.content(i)}
 }
 
-// content are the cells of row i of those that are examined: the smallest, ascending, each value once; with names each of a column is one.
-func (w *worker) content(family, i int) []cell {
-	if w.contents[family][i] != nil {
-		return w.contents[family][i]
+// content are the cells of row i of those that are examined: the smallest, ascending, each value once.
+func (w *worker) content(i int) []cell {
+	if w.contents[i] != nil {
+		return w.contents[i]
 	}
 	cells, bound := w.room[:0], uint32(math.MaxUint32)
 	for k, hash := range w.all[i*len(w.columns) : (i+1)*len(w.columns)] {
 		if hash == null {
 			continue
-		}
-		if family == withNames {
-			hash = mix(hash, w.columns[k].name)
 		}
 		if at := uint32(hash >> 36); at <= bound {
 			cells = append(cells, cell(at<<4|w.columns[k].bits))
@@ -525,8 +505,8 @@ func (w *worker) content(family, i int) []cell {
 			}
 		}
 	}
-	w.contents[family][i] = slices.Clone(smallest(cells))
-	return w.contents[family][i]
+	w.contents[i] = slices.Clone(smallest(cells))
+	return w.contents[i]
 }
 
 // smallest sorts cells and leaves the first of them, of each hash the one that tells most.
