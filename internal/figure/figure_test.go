@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"gonum.org/v1/plot"
@@ -82,6 +83,9 @@ func TestFiles(t *testing.T) {
 	}
 	if families := bytes.Count(drawn, []byte("font-family:")); families == 0 || bytes.Count(drawn, []byte(",Arial,Helvetica,sans-serif")) != families {
 		t.Errorf("%d families, not all with a fallback", families)
+	}
+	if long, short := bytes.Count(drawn, []byte(` textLength="`)), regexp.MustCompile(`>[^<\n]</text>`).FindAll(drawn, -1); long == 0 || long+len(short) != bytes.Count(drawn, []byte("<text")) {
+		t.Errorf("%d texts say how long they are, %d are of one character, of %d", long, len(short), bytes.Count(drawn, []byte("<text")))
 	}
 	if !bytes.Contains(drawn, []byte(`<path d="M0,0L200,0L200,150L0,150Z" style="fill:#FFFFFF" />`)) {
 		t.Error("the figure has no ground of its own: on a dark page its labels cannot be read")

@@ -3,12 +3,16 @@ package figure
 import (
 	"bytes"
 	"fmt"
+	"html"
 	"image/color"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
@@ -52,7 +56,7 @@ func Write(file string, width, height vg.Length, onto func(c draw.Canvas) error)
 	}
 	contents := out.Bytes()
 	if isSVG {
-		contents = withFallback(contents)
+		contents = withLengths(withFallback(contents))
 	}
 	if err := os.WriteFile(file, contents, 0o644); err != nil {
 		return fmt.Errorf("figure: %w", err)
@@ -64,6 +68,23 @@ func Write(file string, width, height vg.Length, onto func(c draw.Canvas) error)
 func withFallback(svg []byte) []byte {
 	const family = "font-family:Liberation Sans"
 	return bytes.ReplaceAll(svg, []byte(family), []byte(family+",Arial,Helvetica,sans-serif"))
+}
+
+// svgText is a text as vgsvg writes it, with its size and content. All are of normal weight.
+var svgText = regexp.MustCompile(`(<text)( [^>]*font-size:([0-9.]+)px[^"]*">)([^<]*)(</text>)`)
+
+// withLengths says how long each text is, so that a reader whose fonts are wider neither cuts it off nor lets it run into others.
+func withLengths(svg []byte) []byte {
+	return svgText.ReplaceAllFunc(svg, func(text []byte) []byte {
+		part := svgText.FindSubmatch(text)
+		size, err := strconv.ParseFloat(string(part[3]), 64)
+		content := html.UnescapeString(string(part[4]))
+		if err != nil || len(content) < 2 { // one character has nothing to be spread
+			return text
+		}
+		face := font.DefaultCache.Lookup(font.Font{Typeface: "Liberation", Variant: "Sans"}, vg.Length(size))
+		return fmt.Appendf(nil, `%s textLength="%.5g" lengthAdjust="spacingAndGlyphs"%s%s%s`, part[1], face.Width(content).Points(), part[2], part[4], part[5])
+	})
 }
 
 // margins are left around what is drawn.
