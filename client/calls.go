@@ -21,7 +21,7 @@ const (
 )
 
 // CreateHoldout uploads a Parquet file and makes a holdout of it. The table is read once as a stream; it is sent again
-// after a broken connection only if it is an io.Seeker, such as a file.
+// after a broken connection only if it is an io.Seeker, such as a file. With s.Path it is nil: the table is there already.
 func (c *Client) CreateHoldout(ctx context.Context, table io.Reader, s Settings) (Card, error) {
 	return c.upload(ctx, table, s.values())
 }
@@ -34,6 +34,9 @@ func (c *Client) DryRun(ctx context.Context, table io.Reader, s Settings) (Card,
 }
 
 func (c *Client) upload(ctx context.Context, table io.Reader, values url.Values) (Card, error) {
+	if table == nil {
+		return c.create(ctx, call{query: values})
+	}
 	start := int64(0)
 	seeker, again := table.(io.Seeker)
 	if again {

@@ -10,7 +10,7 @@ func (s Settings) values() url.Values {
 	v := url.Values{}
 	for name, value := range map[string]string{
 		"name": s.Name, "unit": s.Unit, "label": s.Label, "features": s.Features, "stratify": s.Stratify, "split": s.Split,
-		"mechanism": s.Mechanism, "form": s.Form, "preset": s.Preset, "bounds": s.Bounds, "overlap": s.Overlap, "succeeds": s.Succeeds, "source": s.Source, "cells": s.Cells,
+		"mechanism": s.Mechanism, "form": s.Form, "preset": s.Preset, "bounds": s.Bounds, "overlap": s.Overlap, "succeeds": s.Succeeds, "source": s.Source, "path": s.Path, "cells": s.Cells,
 	} {
 		if value != "" {
 			v.Set(name, value)

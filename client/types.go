@@ -64,6 +64,10 @@ type Settings struct {
 	// this server, also a deleted one. No interval covers both then, and the card says so for good; default: refuse
 	Overlap string `json:"overlap,omitempty"`
 
+	// NAME/PATH of a table that is there already: a Parquet file, or a folder of them, in a directory of the server's
+	// operator. It is read in the place of a body, and stays as it is
+	Path string `json:"path,omitempty"`
+
 	Preset    string `json:"preset,omitempty"`    // science2015: threshold 4/sqrt(n) and noise 1/sqrt(n). Of thresholdout
 	Questions int64  `json:"questions,omitempty"` // how many questions may be asked; each mean that is released counts as one
 

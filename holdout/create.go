@@ -3,6 +3,7 @@ package holdout
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dataset/ingest"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
@@ -84,7 +86,12 @@ func (s *Service) create(ctx context.Context, p Principal, set Settings, up Uplo
 		s.remove(work)
 	}()
 	c := creation{service: s, ctx: ctx, principal: p, settings: set, work: work, id: IDPrefix + uuid.NewString(), dry: dry, rowsMeant: asked.Unit == rowUnit, still: still}
-	digest, err := c.spool(up, idempotencyKey != "")
+	var digest map[string][sha256.Size]byte
+	if set.Path != "" {
+		digest, err = c.find(up)
+	} else {
+		digest, err = c.spool(up, idempotencyKey != "")
+	}
 	if err != nil {
 		return card, false, err
 	}
@@ -182,6 +189,7 @@ type creation struct {
 	rowsMeant bool         // one observation is a row because the owner says so
 
 	uploads map[string]string // part -> the spooled file
+	files   []ingest.PartFile // of a table that is there already, in the place of an upload
 	tables  map[string]*dataset.Table
 	skipped []Skipped
 	said    []Warning                    // about the file: what was skipped, and what its writer may not have meant

@@ -92,6 +92,7 @@ type Service struct {
 	processors *turns.Queue // of passes over rows
 
 	sources map[string]*source
+	folders map[string]string // of tables that are there already, by the names of their sources
 
 	quarantine quarantine
 	deletions  deletions
@@ -153,9 +154,6 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	if err := s.openSources(o.Sources); err != nil {
-		return nil, err
-	}
 	if err := s.checkDecodeMemory(); err != nil {
 		s.log.Warn(err.(*Error).Detail)
 	}
@@ -175,6 +173,9 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 		}
 	}
 	if err := s.checkPrivate(); err != nil {
+		return nil, err
+	}
+	if err := s.openSources(o.Sources); err != nil {
 		return nil, err
 	}
 	s.readRestored()

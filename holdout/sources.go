@@ -30,8 +30,8 @@ import (
 
 // Source is an SQL engine for held-out tables.
 type Source struct {
-	Engine  string // EngineClickHouse or EngineTrino; "" is ClickHouse
-	Address string // http://HOST:PORT/DATABASE, or https://; of Trino http://HOST:PORT/CATALOG/SCHEMA
+	Engine  string // EngineClickHouse, EngineTrino or EngineFiles; "" is ClickHouse
+	Address string // http://HOST:PORT/DATABASE, or https://; of Trino http://HOST:PORT/CATALOG/SCHEMA; of files a directory
 	Reader  Login  // asks; a user that may read and nothing else, with what docs/format/sql.md says of the engine
 	Loader  Login  // makes and drops tables
 }
@@ -63,10 +63,16 @@ var sourceName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
 // openSources makes the connections; nothing is asked yet.
 func (s *Service) openSources(all map[string]Source) error {
-	s.sources = map[string]*source{}
+	s.sources, s.folders = map[string]*source{}, map[string]string{}
 	for name, of := range all {
 		if !sourceName.MatchString(name) {
 			return fmt.Errorf("holdout: the name of a source is up to 32 of a-z, 0-9, _ and -, and begins with a letter; %q is not", name)
+		}
+		if of.Engine == EngineFiles {
+			if err := s.openFolder(name, of.Address); err != nil {
+				return err
+			}
+			continue
 		}
 		tell := func(words string) { s.log.Error("what a source said", "source", name, "words", words) }
 		reader, err := of.connect(name, of.Reader, remote.Options{Tell: tell})
@@ -98,7 +104,7 @@ func (of Source) connect(name string, l Login, o remote.Options) (connection, er
 		}
 		return remote.NewTrino(u.String(), o)
 	}
-	return nil, fmt.Errorf("holdout: the source %s is of an engine %q; there are %s and %s", name, of.Engine, EngineClickHouse, EngineTrino)
+	return nil, fmt.Errorf("holdout: the source %s is of an engine %q; there are %s, %s and %s", name, of.Engine, EngineClickHouse, EngineTrino, EngineFiles)
 }
 
 // sourceFile is in the directory of a holdout whose held-out rows lie in a source.
@@ -159,9 +165,11 @@ func (s *Service) checkSource(ctx context.Context, set Settings) error {
 	if set.Source == "" {
 		return nil
 	}
+	if _, folder := s.folders[set.Source]; folder {
+		return invalid("source", "source: %s is a directory of tables, and no database that held-out rows can lie in; path=%[1]s/TABLE takes a table from it", set.Source)
+	}
 	of := s.sources[set.Source]
-	switch {
-	case of == nil:
+	if of == nil {
 		return invalid("source", "source: this server has no source of that name; its operator names them with --source NAME=clickhouse://… or trino://…")
 	}
 	return of.ready(ctx)

@@ -4,8 +4,6 @@ package holdout
 
 import (
 	"bytes"
-	"crypto/rand"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -18,8 +16,6 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/dataset/ingest/ingesttest"
-	"github.com/holdoutd/holdoutd/internal/seed"
 	"github.com/holdoutd/holdoutd/queries/engine/remote"
 	"github.com/holdoutd/holdoutd/queries/engine/remote/enginetest"
 )
@@ -98,26 +94,6 @@ func (w *wire) through() map[string]Source {
 	return map[string]Source{"warehouse": {Address: w.URL + "/default", Reader: Login{"reader", "reader"}, Loader: Login{"loader", "loader"}}}
 }
 
-// openWith opens a service whose secrets are the same each time.
-func openWith(t *testing.T, dir string, sources map[string]Source, change ...func(*Options)) *Service {
-	t.Helper()
-	before := rand.Reader
-	seed.Secrets()
-	t.Cleanup(func() { rand.Reader = before })
-	o := Options{Dir: dir, AnyFileSystem: true, AllowNaive: true, Decoder: ingesttest.Decoder(t), Version: "test", Sources: sources}
-	for _, f := range change {
-		f(&o)
-	}
-	s, err := Open(t.Context(), o)
-	must(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
 // engineText is what ClickHouse answers to its loader.
 func engineText(t *testing.T, address, statement string) string {
 	t.Helper()
@@ -135,19 +111,6 @@ func engineText(t *testing.T, address, statement string) string {
 func tablesIn(t *testing.T, loader string) []string {
 	t.Helper()
 	return strings.Fields(engineText(t, loader, "SELECT name FROM system.tables WHERE name LIKE 'holdoutd%' AND name NOT LIKE '%probe' FORMAT TabSeparated"))
-}
-
-// said is what an answer says of the rows: all but who it is of, and its place in the chain.
-func said(t *testing.T, body json.RawMessage) string {
-	t.Helper()
-	var members map[string]json.RawMessage
-	must(t, json.Unmarshal(body, &members))
-	for _, name := range []string{"id", "holdout", "ledger"} {
-		delete(members, name)
-	}
-	text, err := json.Marshal(members)
-	must(t, err)
-	return string(text)
 }
 
 // sourced are holdouts of all mechanisms, and what is asked of them.
@@ -168,37 +131,6 @@ var sourced = []struct {
 	{"naive", Settings{Mechanism: "naive", Questions: 100}, nil},
 	{"cells", Settings{Mechanism: "cells", Cells: `{"late":[true,false],"x":[0.25,0.5]}`}, []string{`{"type":"fraction","of":"late"}`, `{"type":"fraction","of":"late && x >= 0.25"}`}},
 	{"ladder", Settings{Mechanism: "ladder"}, []string{`{"type":"loss","loss":"zero_one","label":"late","prediction":"x < 0.4"}`, `{"type":"loss","loss":"zero_one","label":"late","prediction":"x < 0.21"}`}},
-}
-
-var sourcedQueries = []string{
-	`{"type":"mean","of":"x","range":[0,1]}`,
-	`{"type":"mean","of":"score","range":[0,100],"where":"late"}`,
-	`{"type":"fraction","of":"clinic == 'clinic 3' && !late"}`,
-	`{"type":"mean","of":"log(x + 1.0)","range":[0,1]}`, // its rows are read in blocks
-	`{"type":"variance","of":"x","range":[0,1]}`,
-	`{"type":"quantile","of":"score","p":0.5,"range":[0,100]}`,
-	`{"type":"fraction","of":"seen.getFullYear() > 1970"}`,
-}
-
-// sameAnswers asks two holdouts the same, and compares what they say of rows; a refusal must be the same, too. It returns how many answers there were.
-func sameAnswers(t *testing.T, here *Service, one string, there *Service, two string, asked []string) (answers int) {
-	t.Helper()
-	for _, query := range asked {
-		want, wrong := here.Ask(t.Context(), analyst, one, []byte(query), "")
-		got, err := there.Ask(t.Context(), analyst, two, []byte(query), "")
-		if wrong != nil || err != nil {
-			if KindOf(wrong) != KindOf(err) || wrong == nil || err == nil {
-				t.Errorf("%s: %v here, %v there", query, wrong, err)
-			}
-			t.Logf("%s: %v", query, err)
-			continue
-		}
-		answers++
-		if a, b := said(t, want.Body), said(t, got.Body); a != b {
-			t.Errorf("%s:\nhere  %s\nthere %s", query, a, b)
-		}
-	}
-	return answers
 }
 
 // TestSourceAnswersAsHere: under every mechanism a holdout in ClickHouse gives the answers, byte for byte, that one of the same table and secrets gives here.

@@ -173,8 +173,9 @@ func createDigest(set Settings, parts map[string][sha256.Size]byte) [32]byte {
 func (c *creation) decode() error {
 	c.tables = map[string]*dataset.Table{}
 	results := map[string]ingest.Result{}
+	sends := func(part string) bool { return c.uploads[part] != "" || part == partTable && c.files != nil }
 	for _, part := range allParts {
-		if c.uploads[part] == "" {
+		if !sends(part) {
 			continue
 		}
 		var err error
@@ -185,7 +186,7 @@ func (c *creation) decode() error {
 	var sent []string
 	var decoded []ingest.Result
 	for _, part := range allParts {
-		if c.uploads[part] != "" {
+		if sends(part) {
 			sent, decoded = append(sent, part), append(decoded, results[part])
 		}
 	}
@@ -243,7 +244,14 @@ func (c *creation) decodePart(part string, as map[string]dataset.Kind) (ingest.R
 		}
 	}
 	dir := filepath.Join(c.work, part)
-	result, t, err := ingest.RunAs(c.ctx, c.service.decoder, c.uploads[part], dir, ingest.Limits{MaxFileBytes: c.service.limits.UploadBytes, MemoryBytes: c.service.decodeMemory}, as)
+	var result ingest.Result
+	var t *dataset.Table
+	var err error
+	if c.files != nil {
+		result, t, err = c.decodeFiles(dir, as)
+	} else {
+		result, t, err = ingest.RunAs(c.ctx, c.service.decoder, c.uploads[part], dir, ingest.Limits{MaxFileBytes: c.service.limits.UploadBytes, MemoryBytes: c.service.decodeMemory}, as)
+	}
 	if err != nil && c.ctx.Err() != nil {
 		return result, &Error{Kind: Unavailable, Detail: "the upload was given up", Err: err}
 	}

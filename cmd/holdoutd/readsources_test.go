@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,14 +30,20 @@ func TestReadSources(t *testing.T) {
 	if err != nil || len(got) != 1 || got["the-house"] != want {
 		t.Errorf("%+v, %v", got, err)
 	}
+	got, err = readSources([]string{"lake=file:///srv/tables%20old"})
+	if err != nil || len(got) != 1 || got["lake"] != (holdout.Source{Engine: "file", Address: "/srv/tables old"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
 	for flag, says := range map[string]string{
-		"a=trino://r@lake/hive?loader=w":              "must be trino://READER@HOST:8443/CATALOG/SCHEMA",
-		"the-house=trino://r@lake/hive/held?loader=w": "over https only",
+		"a=file://srv/tables":                            "must be file:///DIRECTORY",
+		"a=file:///srv?loader=w":                         "must be file:///DIRECTORY",
+		"a=trino://r@lake/hive?loader=w":                 "must be trino://READER@HOST:8443/CATALOG/SCHEMA",
+		"the-house=trino://r@lake/hive/held?loader=w":    "over https only",
 		"clickhouse":                                     "NAME=clickhouse://",
-		"a=postgres://r@db/held?loader=w":                "must be clickhouse://",
+		"a=postgres://r@db/held?loader=w":                "must be file:///DIRECTORY, clickhouse://",
 		"a=clickhouse://db/held?loader=w":                "must be clickhouse://",
 		"a=clickhouse://r:hunter2@db/held?loader=w":      "HOLDOUTD_SOURCE_A_PASSWORD_FILE",
-		"a=clickhouse://r:hunter2%zz@db/held?loader=w":   "must be clickhouse://",
+		"a=clickhouse://r:hunter2%zz@db/held?loader=w":   "must be file:///DIRECTORY, clickhouse://",
 		"a=clickhouse://r@db/held":                       "?loader=USER",
 		"a=clickhouse://r@db/held?loader=w&table=hunter": "not table",
 	} {
@@ -76,5 +84,52 @@ func TestUploadToSource(t *testing.T) {
 	out, errs, code := holdoutd(t, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", t.TempDir(), "--source", "a=clickhouse://r:hunter2@db/held?loader=w")
 	if code != 2 || strings.Contains(out+errs, "hunter2") {
 		t.Errorf("a password in an address: exit code %d\n%s%s", code, out, errs)
+	}
+}
+
+// TestUploadPath: a table in a directory of the operator's is made a holdout by its name alone, by the command and by curl's request without a body; a file beside it is refused, and so is a body.
+func TestUploadPath(t *testing.T) {
+	dir, lake := t.TempDir(), t.TempDir()
+	table := filepath.Join(lake, "flights", "part-0.parquet")
+	if err := os.MkdirAll(filepath.Dir(table), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(table, []byte(data.Flights), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(dir, "data") // which is not there yet
+	p := startServer(t, dir, "--source", "lake=file://"+lake)
+	access := []string{"--url", p.url, "--key", "@" + filepath.Join(dir, "admin.key")}
+	upload := func(args ...string) (string, string, int) {
+		return holdoutd(t, append(append([]string{"upload"}, args...), access...)...)
+	}
+	if out, errs, code := upload("--path", "lake/flights", "--name", "flights", "--unit", "row", "--dry-run"); code != 0 || !strings.Contains(out, "flights") {
+		t.Errorf("a dry run: exit code %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := upload("--path", "lake/flights", "--name", "flights", "--unit", "row"); code != 0 || !strings.Contains(out, "flights") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := upload(table, "--path", "lake/flights"); code != 2 || !strings.Contains(errs, "leave out the file") {
+		t.Errorf("a file beside it: exit code %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := upload(); code != 2 || !strings.Contains(errs, "upload takes one file") {
+		t.Errorf("nothing: exit code %d\n%s%s", code, out, errs)
+	}
+	key, err := os.ReadFile(filepath.Join(dir, "admin.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequest(http.MethodPost, p.url+"/v1/holdouts?path=lake/flights", strings.NewReader("PAR1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
+	reply, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	if said, err := io.ReadAll(reply.Body); err != nil || reply.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(string(said), "send no body") {
+		t.Errorf("a body: %d %s %v", reply.StatusCode, said, err)
 	}
 }

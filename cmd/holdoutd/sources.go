@@ -9,7 +9,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout"
 )
 
-const sourceHelp = "database for held-out rows, as NAME=clickhouse://READER@HOST:8123/DATABASE?loader=USER or NAME=trino://READER@HOST:8443/CATALOG/SCHEMA?loader=USER; tls=true for https; may be given several times. Passwords are in the variables HOLDOUTD_SOURCE_NAME_PASSWORD and HOLDOUTD_SOURCE_NAME_LOADER_PASSWORD, or in the files that these variables with _FILE name"
+const sourceHelp = "directory of Parquet files that tables are taken from, as NAME=file:///DIRECTORY, or database for held-out rows, as NAME=clickhouse://READER@HOST:8123/DATABASE?loader=USER or NAME=trino://READER@HOST:8443/CATALOG/SCHEMA?loader=USER; tls=true for https; may be given several times. Passwords are in the variables HOLDOUTD_SOURCE_NAME_PASSWORD and HOLDOUTD_SOURCE_NAME_LOADER_PASSWORD, or in the files that these variables with _FILE name"
 
 // readSources reads the sources of --source, with their passwords. No error has a password in it.
 func readSources(flags []string) (map[string]holdout.Source, error) {
@@ -17,7 +17,7 @@ func readSources(flags []string) (map[string]holdout.Source, error) {
 	for _, flag := range flags {
 		name, address, ok := strings.Cut(flag, "=")
 		if !ok {
-			return nil, misuse("--source must be NAME=%s or NAME=%s", sourceAddresses[holdout.EngineClickHouse], sourceAddresses[holdout.EngineTrino])
+			return nil, misuse("--source must be NAME=%s", allAddresses("NAME="))
 		}
 		if _, twice := all[name]; twice {
 			return nil, misuse("--source names %s twice", name)
@@ -39,7 +39,13 @@ func readSources(flags []string) (map[string]holdout.Source, error) {
 func readSource(name, address string) (of holdout.Source, err error) {
 	u, err := url.Parse(address)
 	if err != nil || sourceAddresses[u.Scheme] == "" {
-		return of, misuse("--source %s: the address must be %s or %s", name, sourceAddresses[holdout.EngineClickHouse], sourceAddresses[holdout.EngineTrino])
+		return of, misuse("--source %s: the address must be %s", name, allAddresses(""))
+	}
+	if u.Scheme == holdout.EngineFiles {
+		if u.Host != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !strings.HasPrefix(u.Path, "/") {
+			return of, misuse("--source %s: the address must be %s", name, sourceAddresses[u.Scheme])
+		}
+		return holdout.Source{Engine: u.Scheme, Address: u.Path}, nil
 	}
 	if u.Host == "" || u.User.Username() == "" || u.Fragment != "" || u.Scheme == holdout.EngineTrino && strings.Count(strings.Trim(u.Path, "/"), "/") != 1 {
 		return of, misuse("--source %s: the address must be %s", name, sourceAddresses[u.Scheme])
@@ -76,9 +82,15 @@ func readSource(name, address string) (of holdout.Source, err error) {
 	return of, nil
 }
 
+// allAddresses lists how addresses are written.
+func allAddresses(before string) string {
+	return sourceAddresses[holdout.EngineFiles] + ", " + before + sourceAddresses[holdout.EngineClickHouse] + " or " + before + sourceAddresses[holdout.EngineTrino]
+}
+
 // sourceAddresses say how an address of each engine is written.
 var sourceAddresses = map[string]string{
 	holdout.EngineClickHouse: "clickhouse://READER@HOST:8123/DATABASE?loader=USER",
+	holdout.EngineFiles:      "file:///DIRECTORY",
 	holdout.EngineTrino:      "trino://READER@HOST:8443/CATALOG/SCHEMA?loader=USER",
 }
 

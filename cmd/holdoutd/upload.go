@@ -35,7 +35,7 @@ type uploadFlags struct {
 func uploadCommand() *cobra.Command {
 	var f uploadFlags
 	cmd := &cobra.Command{
-		Use:   "upload FILE|FOLDER | upload training=FILE [check=FILE] holdout=FILE",
+		Use:   "upload FILE|FOLDER | upload training=FILE [check=FILE] holdout=FILE | upload --path NAME/TABLE",
 		Short: "Upload a Parquet file and make a holdout of it",
 		Long: `Uploads a Parquet file to a running server, which splits it and keeps the holdout part secret, and prints the card of the new
 holdout with its warnings. Three settings matter: --unit (what is independent of the others), --label (what you predict) and
@@ -47,6 +47,8 @@ Of a FOLDER all files *.parquet are one table, as Spark, Dask and Polars write i
 column that a file has not is null there. They are joined in a temporary file first (TMPDIR says where). Delta, Iceberg and
 Hudi tables must be exported: their folders have rows of older versions, too.
 
+A table that lies in a directory of the server's operator (holdoutd serve --source NAME=file:///DIRECTORY) is named by --path, and not sent.
+
 Until something of a new holdout is shown the same file may be uploaded again with other settings. Each flag is a parameter
 of the interface (docs/API.md); one that the mechanism does not take is refused.
 
@@ -55,8 +57,9 @@ of the interface (docs/API.md); one that the mechanism does not take is refused.
   holdoutd upload visits.parquet --name visits --unit customer_id --label churned --holdout 0.3
   holdoutd upload visits.parquet --unit customer_id --dry-run
   holdoutd upload orders/ --name orders --unit customer_id
+  holdoutd upload --path lake/orders/2026 --name orders --unit customer_id
   holdoutd upload training=a.parquet holdout=b.parquet --name given --json`,
-		Args: cobra.RangeArgs(1, len(partNames)),
+		Args: cobra.MaximumNArgs(len(partNames)),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"parquet"}, cobra.ShellCompDirectiveFilterFileExt
 		},
@@ -139,7 +142,13 @@ func (f *uploadFlags) run(ctx context.Context, cmd *cobra.Command, args []string
 	if err != nil {
 		return misused{err}
 	}
-	files, err := filesOf(args)
+	var files map[string]string
+	switch {
+	case settings.Path == "":
+		files, err = filesOf(args)
+	case len(args) > 0:
+		err = misuse("--path names the table; leave out the file")
+	}
 	if err != nil {
 		return err
 	}
@@ -242,6 +251,10 @@ func askUnit(ctx context.Context, cmd *cobra.Command, choices []client.UnitChoic
 
 func (f *uploadFlags) send(ctx context.Context, c *client.Client, opened map[string]io.Reader, s client.Settings) (client.Card, error) {
 	switch {
+	case s.Path != "" && f.dry:
+		return c.DryRun(ctx, nil, s)
+	case s.Path != "":
+		return c.CreateHoldout(ctx, nil, s)
 	case opened[""] == nil && opened["check"] != nil:
 		return c.CreateGivenWithCheck(ctx, opened["training"], opened["check"], opened["holdout"], s)
 	case opened[""] == nil:

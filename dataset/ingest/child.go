@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -17,7 +18,8 @@ import (
 
 // request is what the parent writes to the child's standard input.
 type request struct {
-	Path   string                  `json:"path"`
+	Path   string                  `json:"path,omitempty"`
+	Files  []PartFile              `json:"files,omitempty"` // of one table, in the place of Path
 	Dir    string                  `json:"dir"`
 	Limits Limits                  `json:"limits"`
 	As     map[string]dataset.Kind `json:"as,omitempty"`
@@ -67,8 +69,10 @@ func ChildMain() int {
 	}
 	// A service manager signals the whole group when it stops the server, which ends its children itself.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	res, err := DecodeAs(context.Background(), req.Path, req.Dir, lim, req.As)
-	return answer(res, err)
+	if len(req.Files) > 0 {
+		return answer(joinedFiles(req.Files, req.Dir, lim))
+	}
+	return answer(DecodeAs(context.Background(), req.Path, req.Dir, lim, req.As))
 }
 
 func answer(res Result, err error) int {
@@ -104,19 +108,45 @@ func Run(ctx context.Context, argv []string, path, dir string, lim Limits) (Resu
 	return res, nil
 }
 
+// joinedFiles is [Join], whose errors are all for who has sent the files.
+func joinedFiles(files []PartFile, dir string, lim Limits) (Result, error) {
+	res, err := Join(context.Background(), files, dir, lim, func(int) {})
+	e := (*Error)(nil)
+	switch {
+	case err == nil:
+		return res, nil
+	case !errors.As(err, &e):
+		return Result{}, &Error{Kind: Unsupported, Detail: err.Error(), Err: err}
+	}
+	said := *e
+	if name, _, behind := strings.Cut(err.Error(), e.Error()); behind {
+		said.Detail = name + e.Detail
+	}
+	return Result{}, &said
+}
+
+// RunFiles is Run by [Join]: the rows of all files, one behind another. It returns the dataset as [RunAs] does.
+func RunFiles(ctx context.Context, argv []string, files []PartFile, dir string, lim Limits) (Result, *dataset.Table, error) {
+	return runRequest(ctx, argv, request{Files: files, Dir: dir, Limits: lim.withDefaults()})
+}
+
 // RunAs is Run by [DecodeAs]. It returns the dataset as it was opened to be verified, which takes a look at every value; the caller closes it.
 func RunAs(ctx context.Context, argv []string, path, dir string, lim Limits, as map[string]dataset.Kind) (Result, *dataset.Table, error) {
-	lim = lim.withDefaults()
+	return runRequest(ctx, argv, request{Path: path, Dir: dir, Limits: lim.withDefaults(), As: as})
+}
+
+func runRequest(ctx context.Context, argv []string, req request) (Result, *dataset.Table, error) {
+	dir := req.Dir
 	if _, err := os.Lstat(dir); err == nil {
 		return Result{}, nil, &Error{Kind: Internal, Detail: "the dataset cannot be written", Err: fmt.Errorf("%s exists", dir)}
 	}
-	res, err := runChild(ctx, argv, request{Path: path, Dir: dir, Limits: lim, As: as})
+	res, err := runChild(ctx, argv, req)
 	var t *dataset.Table
 	if err == nil {
 		t, err = verified(dir, res)
 	}
 	if err != nil {
-		return Result{}, nil, errorsJoin(err, os.RemoveAll(dir))
+		return Result{}, nil, errorsJoin(err, errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+partsSuffix)))
 	}
 	return res, t, nil
 }

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -179,5 +180,57 @@ func TestJoinedTextsAreLimited(t *testing.T) {
 		if err != nil || len(res.Schema.Fields) != want || len(res.Skipped) != 2-want {
 			t.Errorf("%d texts: %v %v", limit, res, err)
 		}
+	}
+}
+
+// TestRunFiles: the child joins files as this process does, also more of them than it may hold open, and says which one is damaged; an error leaves nothing.
+func TestRunFiles(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	laid := map[string]any{}
+	for i := range 3 * maxOpenFiles {
+		laid[fmt.Sprintf("day=%03d/part.parquet", i)] = of(t,
+			dataset.Column{Field: dataset.Field{Name: "x", Kind: dataset.Number, Source: "INT64"}, Numbers: []float64{float64(i), 7}}, dataset.NewText("s", []string{"a", fmt.Sprint("b", i%5)}, nil))
+	}
+	folder, work := lay(t, laid), t.TempDir()
+	files, err := PartFiles(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(work, "table")
+	res, table, err := RunFiles(t.Context(), []string{self, childDecode}, files, dir, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := join(t, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, shown(table, res)); diff != "" {
+		t.Error("the child joins otherwise than this process", diff)
+	}
+	if err := table.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files[7].Path, []byte("PAR1 and no more"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = RunFiles(t.Context(), []string{self, childDecode}, files, dir, Limits{})
+	if e := (*Error)(nil); !errors.As(err, &e) || e.Kind == Internal || !strings.HasPrefix(e.Detail, files[7].Path+": ") {
+		t.Errorf("a damaged file: %v", err)
+	}
+	if err := os.Mkdir(dir+partsSuffix, 0o700); err != nil { // what a child leaves that is killed while it joins
+		t.Fatal(err)
+	}
+	if _, _, err = RunFiles(t.Context(), []string{self, childKilled}, files, dir, Limits{}); err == nil {
+		t.Error("a child that was killed has joined files")
+	}
+	if left, err := os.ReadDir(work); err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
 	}
 }

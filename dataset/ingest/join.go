@@ -22,7 +22,7 @@ import (
 //   - The keys of the paths are columns behind the others: numbers, where all are whole numbers that a float64 holds, else texts. Where all files have the column
 //     themselves, as Polars writes them, it is theirs.
 func Join(ctx context.Context, files []PartFile, dir string, lim Limits, report func(done int)) (res Result, err error) {
-	j := joined{lim: lim.withDefaults(), work: dir + ".parts"}
+	j := joined{lim: lim.withDefaults(), work: dir + partsSuffix}
 	defer func() {
 		for _, t := range j.tables {
 			if t != nil { // its file could not be decoded
@@ -55,6 +55,9 @@ func Join(ctx context.Context, files []PartFile, dir string, lim Limits, report 
 	}
 	return j.write(dir)
 }
+
+// partsSuffix names the directory beside a joined table in which its files are decoded.
+const partsSuffix = ".parts"
 
 // joined is a table that comes in files, those with rows.
 type joined struct {

@@ -57,6 +57,7 @@ var samples = map[string]sample{
 	"overlap":      {example: "accepted", value: "refuse"},
 	"succeeds":     {example: "ho_0f8fad5b-d9cb-469f-a165-70867728950e", absent: "none"},
 	"source":       {example: "warehouse", absent: "none: the server keeps them"},
+	"path":         {example: "lake/orders/2026", absent: "none: the table is the body"},
 	"bounds":       {example: "published"},
 }
 

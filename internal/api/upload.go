@@ -59,6 +59,7 @@ var settings = []setting{
 	text("cells", taken("cells", `the columns that questions are about, as a JSON object: for each column the listed values, [true,false] or texts, or of numbers the edges at which they are cut; null where it is to have a cell of its own. Other values share a cell. Choose them without a look at the rows that will be held out. Intervals follow the number of cells, and questions that tell rows of a cell apart are refused`), func(s *holdout.Settings) *string { return &s.Cells }),
 	text("overlap", "refuse, or accepted: the table is taken though many of its rows are held out or were shown by another holdout of this server, also a deleted one. No interval covers both then, and the card says so for good; default: refuse", func(s *holdout.Settings) *string { return &s.Overlap }),
 	text("source", "the name of a database of the server's operator, such as a ClickHouse: the held-out rows are put there, and questions are computed there, with the same answers. The server keeps the other rows", func(s *holdout.Settings) *string { return &s.Source }),
+	text("path", "NAME/PATH of a table that is there already: a Parquet file, or a folder of them, in a directory of the server's operator. It is read in the place of a body, and stays as it is", func(s *holdout.Settings) *string { return &s.Path }),
 	text("succeeds", "the id of a retired holdout that this one comes after, for example of last quarter's rows; it is on both cards, and this one says in what the two differ", func(s *holdout.Settings) *string { return &s.Succeeds }),
 	text("bounds", taken("bounds", "any, or published: only bounds of the literature; default: any"), func(s *holdout.Settings) *string { return &s.Bounds }),
 }
@@ -222,10 +223,10 @@ func (a *API) registerUpload() {
 		OperationID: createHoldout, Method: http.MethodPost, Path: "/v1/holdouts", Tags: []string{"holdouts"}, Security: needsKey,
 		Summary: "Upload a table and make a holdout of it",
 		Description: "The body is the Parquet file, streamed (`curl -T f.parquet -X POST`, `requests.post(data=open(f, 'rb'), params={…})`). " +
-			"As multipart/form-data it is the part `table`, or with split=given the parts `training` and `holdout`, and perhaps `check`. Before the first question the same table may be created again with other settings, and the new holdout replaces the old one; " +
+			"As multipart/form-data it is the part `table`, or with split=given the parts `training` and `holdout`, and perhaps `check`. With path= there is none. Before the first question the same table may be created again with other settings, and the new holdout replaces the old one; " +
 			"once its parts or an explanation were shown, only with the same split. After the first question it is refused (409 `holdout-exists`, whose member `reason` says why). Admin only.",
 		Parameters: parameters, Middlewares: huma.Middlewares{a.mustBeAdmin},
-		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		RequestBody: &huma.RequestBody{Content: map[string]*huma.MediaType{
 			parquetType: {Schema: part},
 			"multipart/form-data": {Schema: &huma.Schema{
 				Type: "object", Properties: map[string]*huma.Schema{"table": part, "training": part, "holdout": part, "check": part},
@@ -261,6 +262,9 @@ func (a *API) create(c *gin.Context) error {
 	}
 	body := newUploadBody(c, a.limits, a.asked.UploadBytes)
 	up, err := body.parts(c.Request)
+	if err == nil && set.Path != "" {
+		up, err = body.none()
+	}
 	if err != nil {
 		return err
 	}
@@ -364,6 +368,14 @@ func (u *uploadBody) parts(r *http.Request) (holdout.Upload, error) {
 		return nil, problem(unsupportedMedia, "the body must be a Parquet file (%s), or multipart/form-data with the part table, or training and holdout, and perhaps check", parquetType)
 	}
 	return holdout.SingleUpload(u), nil
+}
+
+// none is the upload of a table that is there already.
+func (u *uploadBody) none() (holdout.Upload, error) {
+	if n, _ := io.ReadFull(u, make([]byte, 1)); n > 0 {
+		return nil, invalid("path", "", "names the table; send no body beside it")
+	}
+	return func() (string, io.Reader, error) { return "", nil, io.EOF }, nil
 }
 
 // multipart yields the parts table, training, holdout and check in the order that they come, each once.

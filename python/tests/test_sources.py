@@ -33,3 +33,23 @@ def test_source_that_is_away(binary: Path, tmp_path: Path) -> None:
         assert server.upload(table(9302), name="here").card.raw["name"] == "here"
     finally:
         running.kill()
+
+
+def test_table_that_is_there(binary: Path, tmp_path: Path) -> None:
+    """A table in a directory of the operator's is uploaded by its path, and is the same as from here."""
+    lake = tmp_path / "lake"
+    (lake / "churn").mkdir(parents=True)
+    for i, rows in enumerate((slice(0, 200), slice(200, None))):
+        table(9303).iloc[rows].to_parquet(lake / "churn" / f"part-{i}.parquet")
+    running = Running(binary, tmp_path / "data", "--source", f"lake=file://{lake}")
+    try:
+        server = holdoutd.connect(running.url, key=running.key, retries=0)
+        assert server.card(path="lake/churn", name="churn").raw["settings"]["path"] == "lake/churn"
+        ds = server.upload(path="lake/churn", name="churn", questions=20)
+        assert sum(ds.card.raw["rows"].values()) == len(table(9303))
+        with pytest.raises(TypeError, match="path="):
+            server.upload(table(9303), path="lake/churn", name="twice")
+        with pytest.raises(holdoutd.ServerError, match="no table"):
+            server.upload(path="lake/nothing", name="nothing")
+    finally:
+        running.kill()

@@ -49,7 +49,7 @@ def create(table: Any, parts: Mapping[str, Any] | None, settings: Mapping[str, A
     call = Call("POST", "/v1/holdouts", params=params, idempotent=True, progress=progress)
     if parts is not None:
         call.parts = {name: tables.body(t) for name, t in parts.items()}
-    else:
+    elif table is not None:
         call.body = tables.body(table)
     try:
         reply = yield call

@@ -104,7 +104,7 @@ class AsyncServer:
         ds._warn()
         return ds
 
-    async def card(self, table: Any, *, name: str | None = None, **settings: Any) -> Card:
+    async def card(self, table: Any = None, *, name: str | None = None, **settings: Any) -> Card:
         """The card that upload() would give, with its guarantee, widths and warnings. Nothing is created."""
         params, _ = settings_of(table, {}, name, {**settings, "dry_run": True}, False)
         return Card(await self._run(_steps.create(table, None, params, None)))

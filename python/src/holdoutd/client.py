@@ -126,8 +126,8 @@ class Server:
         holdout, so that a notebook may be run again.
 
         Args:
-            table: the whole table; without it, with split="given", the parts training_part, holdout_part and, if there is one,
-                check_part
+            table: the whole table; without it path="NAME/TABLE" of one in a directory of the server's operator, or with
+                split="given" the parts training_part, holdout_part and, if there is one, check_part
             name: what people call it
             progress: whether to show how much was sent; default: if a person is looking
             settings: holdout=0.3, questions=, label=, unit=, confidence=, mechanism=, … (the server's upload parameters; cells= may be
@@ -144,7 +144,7 @@ class Server:
         ds._warn()
         return ds
 
-    def card(self, table: Any, *, name: str | None = None, **settings: Any) -> Card:
+    def card(self, table: Any = None, *, name: str | None = None, **settings: Any) -> Card:
         """The card that upload() would give, with its guarantee, widths and warnings. Nothing is created."""
         params, _ = settings_of(table, {}, name, {**settings, "dry_run": True}, False)
         return Card(self._run(_steps.create(table, None, params, None)))

@@ -30,6 +30,8 @@ export interface Settings {
   mechanism?: string;
   /** refuse, or accepted: the table is taken though many of its rows are held out or were shown by another holdout of this server, also a deleted one. No interval covers both then, and the card says so for good; default: refuse */
   overlap?: string;
+  /** NAME/PATH of a table that is there already: a Parquet file, or a folder of them, in a directory of the server's operator. It is read in the place of a body, and stays as it is */
+  path?: string;
   /** science2015: threshold 4/sqrt(n) and noise 1/sqrt(n). Of thresholdout */
   preset?: string;
   /** how many questions may be asked; each mean that is released counts as one */
