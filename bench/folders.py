@@ -1,8 +1,8 @@
 """A table larger than the memory of the server: a folder of Parquet files of its operator's, made a holdout by its path.
 
-    bench/folders.py PROGRAM [--millions 100] [--files 20] [--memory 2] [--directory DIR]
+    bench/folders.py PROGRAM [--millions 100] [--columns 10] [--files 20] [--memory 2] [--directory DIR]
 
-The table has five decimals, three whole numbers, a text of four values and a truth value. The server gets --memory GiB for itself and its decoding process, pages of files
+The table has three whole numbers, a text of four values, a truth value, and decimals. The server gets --memory GiB for itself and its decoding process, pages of files
 included, by a control group of its own (version 1 or 2; it needs root); with 0 it gets what there is. Then a batch of 100 different fractions and a batch of 100 means are asked.
 """
 
@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 GROUP = 1_000_000  # rows of a row group
 
 
-def write(folder, rows, files):
+def write(folder, rows, columns, files):
     """Writes the folder, a row group at a time."""
     r, texts = np.random.default_rng(rows), np.array(["north", "south", "east", "west"])
     for i in range(files):
@@ -32,10 +32,10 @@ def write(folder, rows, files):
         while left > 0:
             n = min(GROUP, left)
             left -= n
-            columns = {f"x{k}": np.round(r.standard_normal(n, dtype=np.float32).astype(float), 2) for k in range(5)}
-            columns |= {f"n{k}": r.integers(0, 1000 * (k + 1), n, dtype=np.int32) for k in range(3)}
-            columns |= {"region": pa.DictionaryArray.from_arrays(r.integers(0, 4, n, dtype=np.int8), texts), "late": r.random(n) < 0.2}
-            table = pa.table(columns)
+            table = {f"x{k}": np.round(r.standard_normal(n, dtype=np.float32).astype(float), 2) for k in range(columns - 5)}
+            table |= {f"n{k}": r.integers(0, 1000 * (k + 1), n, dtype=np.int32) for k in range(3)}
+            table |= {"region": pa.DictionaryArray.from_arrays(r.integers(0, 4, n, dtype=np.int8), texts), "late": r.random(n) < 0.2}
+            table = pa.table(table)
             writer = writer or pq.ParquetWriter(folder / f"part-{i:03}.parquet", table.schema, compression="none")
             writer.write_table(table)
         writer.close()
@@ -72,6 +72,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("program")
     p.add_argument("--millions", type=float, default=100)
+    p.add_argument("--columns", type=int, default=10)
     p.add_argument("--files", type=int, default=20)
     p.add_argument("--memory", type=float, default=2)
     p.add_argument("--directory", default=None)
@@ -79,7 +80,7 @@ def main():
     with tempfile.TemporaryDirectory(dir=a.directory) as work:
         lake = Path(work) / "lake" / "table"
         lake.mkdir(parents=True)
-        write(lake, int(a.millions * 1e6), a.files)
+        write(lake, int(a.millions * 1e6), a.columns, a.files)
         print(f"{sum(f.stat().st_size for f in lake.iterdir()) / 1e9:.2f} GB of Parquet")
         bounded = Bounded(a.memory) if a.memory else None
         before = os.times()

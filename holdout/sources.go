@@ -34,6 +34,9 @@ type Source struct {
 	Address string // http://HOST:PORT/DATABASE, or https://; of Trino http://HOST:PORT/CATALOG/SCHEMA; of files a directory
 	Reader  Login  // asks; a user that may read and nothing else, with what docs/format/sql.md says of the engine
 	Loader  Login  // makes and drops tables
+	// Cluster is of ClickHouse the name of a cluster, "": one server. Its tables are distributed over a server of each shard: that of Address, and Shards.
+	Cluster string
+	Shards  []string // addresses of the other shards, as Address
 }
 
 // Engines of sources.
@@ -79,7 +82,7 @@ func (s *Service) openSources(all map[string]Source) error {
 		if err != nil {
 			return err
 		}
-		loader, err := of.connect(name, of.Loader, remote.Options{Tell: tell})
+		loader, err := of.connectLoader(name, remote.Options{Tell: tell})
 		if err != nil {
 			return err
 		}
@@ -88,13 +91,44 @@ func (s *Service) openSources(all map[string]Source) error {
 	return nil
 }
 
-// connect makes the connection of a user.
-func (of Source) connect(name string, l Login, o remote.Options) (connection, error) {
-	u, err := url.Parse(of.Address)
+// connectLoader makes the connections of the user that makes tables: to each shard of a cluster, or to the one server.
+func (of Source) connectLoader(name string, o remote.Options) (remote.Loader, error) {
+	if of.Cluster == "" {
+		if len(of.Shards) > 0 {
+			return nil, fmt.Errorf("holdout: the source %s has shards and no name of the cluster", name)
+		}
+		return of.connect(name, of.Loader, o)
+	}
+	if of.Engine != "" && of.Engine != EngineClickHouse {
+		return nil, fmt.Errorf("holdout: the source %s is of %s, which has no clusters to name", name, of.Engine)
+	}
+	var addresses []string
+	for _, address := range append([]string{of.Address}, of.Shards...) {
+		u, err := of.url(name, address, of.Loader)
+		if err != nil {
+			return nil, err
+		}
+		addresses = append(addresses, u.String())
+	}
+	return remote.NewShards(of.Cluster, addresses, o)
+}
+
+// url is an address with a user.
+func (of Source) url(name, address string, l Login) (*url.URL, error) {
+	u, err := url.Parse(address)
 	if err != nil || u.User != nil {
 		return nil, fmt.Errorf("holdout: the address of the source %s is not http://HOST:PORT/DATABASE, or /CATALOG/SCHEMA", name) // the text may have a password
 	}
 	u.User = url.UserPassword(l.User, l.Password)
+	return u, nil
+}
+
+// connect makes the connection of a user.
+func (of Source) connect(name string, l Login, o remote.Options) (connection, error) {
+	u, err := of.url(name, of.Address, l)
+	if err != nil {
+		return nil, err
+	}
 	switch of.Engine {
 	case "", EngineClickHouse:
 		return remote.NewClickHouse(u.String(), o)

@@ -649,3 +649,41 @@ func TestSourceKeepsOthers(t *testing.T) {
 	must(t, s.Delete(t.Context(), admin, first.ID))
 	retire(t, s, second.ID)
 }
+
+// TestSourceOfShards: a holdout whose held-out rows lie in two shards of a cluster answers as one that lies here; a shard that is away makes no answer of the others, and what is dropped is dropped on both.
+func TestSourceOfShards(t *testing.T) {
+	cluster := enginetest.ClickHouse18(t)
+	bare := func(shard int) string {
+		u, err := url.Parse(cluster.Address(shard, "loader"))
+		must(t, err)
+		u.User = nil
+		return u.String()
+	}
+	sources := map[string]Source{"warehouse": {Address: bare(0), Reader: Login{"reader", "reader"}, Loader: Login{"loader", "loader"}, Cluster: "shards", Shards: []string{bare(1)}}}
+	table := visits(t, 2000, 3)
+	for _, unit := range []string{"", "clinic"} {
+		set := Settings{Holdout: 0.5, Mechanism: "gaussian", Questions: 200, Unit: unit}
+		here := openWith(t, t.TempDir(), nil)
+		one := create(t, here, set, table)
+		there := openWith(t, t.TempDir(), sources) // its secrets begin anew
+		set.Source = "warehouse"
+		two := create(t, there, set, table)
+		if answers := sameAnswers(t, here, one.ID, there, two.ID, sourcedQueries); answers < 2 {
+			t.Errorf("unit %q: %d answers", unit, answers)
+		}
+		if unit == "" {
+			must(t, there.Delete(t.Context(), admin, two.ID))
+			for shard := range 2 {
+				if left := tablesIn(t, cluster.Address(shard, "loader")); len(left) > 0 {
+					t.Errorf("shard %d has %v", shard, left)
+				}
+			}
+			continue
+		}
+		cluster.Crash(1)
+		_, err := there.Ask(t.Context(), analyst, two.ID, []byte(`{"type":"mean","of":"x","range":[0,0.5]}`), "")
+		if KindOf(err) != Unavailable {
+			t.Errorf("a shard is away: %v", err)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -22,23 +23,31 @@ func TestReadSources(t *testing.T) {
 	t.Setenv("HOLDOUTD_SOURCE_THE_HOUSE_LOADER_PASSWORD_FILE", file)
 	got, err := readSources([]string{"the-house=clickhouse://r@db:8443/held?loader=w&tls=true"})
 	want := holdout.Source{Engine: "clickhouse", Address: "https://db:8443/held", Reader: holdout.Login{User: "r", Password: "of the environment"}, Loader: holdout.Login{User: "w", Password: "of a file"}}
-	if err != nil || len(got) != 1 || got["the-house"] != want {
+	if err != nil || len(got) != 1 || !reflect.DeepEqual(got["the-house"], want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	got, err = readSources([]string{"the-house=trino://r@lake:8443/hive/held?loader=w&tls=true"})
 	want.Engine, want.Address = "trino", "https://lake:8443/hive/held"
-	if err != nil || len(got) != 1 || got["the-house"] != want {
+	if err != nil || len(got) != 1 || !reflect.DeepEqual(got["the-house"], want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	got, err = readSources([]string{"lake=file:///srv/tables%20old"})
-	if err != nil || len(got) != 1 || got["lake"] != (holdout.Source{Engine: "file", Address: "/srv/tables old"}) {
+	if err != nil || len(got) != 1 || !reflect.DeepEqual(got["lake"], holdout.Source{Engine: "file", Address: "/srv/tables old"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, err = readSources([]string{"c=clickhouse://r@one:8123/held?loader=w&cluster=all&shard=two:8123&shard=three:8123"})
+	want = holdout.Source{Engine: "clickhouse", Address: "http://one:8123/held", Reader: holdout.Login{User: "r"}, Loader: holdout.Login{User: "w"}, Cluster: "all", Shards: []string{"http://two:8123/held", "http://three:8123/held"}}
+	if err != nil || len(got) != 1 || !reflect.DeepEqual(got["c"], want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for flag, says := range map[string]string{
-		"a=file://srv/tables":                            "must be file:///DIRECTORY",
-		"a=file:///srv?loader=w":                         "must be file:///DIRECTORY",
-		"a=trino://r@lake/hive?loader=w":                 "must be trino://READER@HOST:8443/CATALOG/SCHEMA",
-		"the-house=trino://r@lake/hive/held?loader=w":    "over https only",
+		"a=clickhouse://r@db/held?loader=w&cluster=all":    "a cluster needs cluster=NAME",
+		"a=clickhouse://r@db/held?loader=w&shard=two:8123": "a cluster needs cluster=NAME",
+		"a=trino://r@lake/hive/held?loader=w&cluster=all":  "of ClickHouse also cluster=NAME",
+		"a=file://srv/tables":                              "must be file:///DIRECTORY",
+		"a=file:///srv?loader=w":                           "must be file:///DIRECTORY",
+		"a=trino://r@lake/hive?loader=w":                   "must be trino://READER@HOST:8443/CATALOG/SCHEMA",
+		"the-house=trino://r@lake/hive/held?loader=w":      "over https only",
 		"clickhouse":                                     "NAME=clickhouse://",
 		"a=postgres://r@db/held?loader=w":                "must be file:///DIRECTORY, clickhouse://",
 		"a=clickhouse://db/held?loader=w":                "must be clickhouse://",

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/holdout"
 )
 
-const sourceHelp = "directory of Parquet files that tables are taken from, as NAME=file:///DIRECTORY, or database for held-out rows, as NAME=clickhouse://READER@HOST:8123/DATABASE?loader=USER or NAME=trino://READER@HOST:8443/CATALOG/SCHEMA?loader=USER; tls=true for https; may be given several times. Passwords are in the variables HOLDOUTD_SOURCE_NAME_PASSWORD and HOLDOUTD_SOURCE_NAME_LOADER_PASSWORD, or in the files that these variables with _FILE name"
+const sourceHelp = "directory of Parquet files that tables are taken from, as NAME=file:///DIRECTORY, or database for held-out rows, as NAME=clickhouse://READER@HOST:8123/DATABASE?loader=USER or NAME=trino://READER@HOST:8443/CATALOG/SCHEMA?loader=USER; tls=true for https; of a cluster cluster=NAME and shard=HOST:8123 for each other shard; may be given several times. Passwords are in the variables HOLDOUTD_SOURCE_NAME_PASSWORD and HOLDOUTD_SOURCE_NAME_LOADER_PASSWORD, or in the files that these variables with _FILE name"
 
 // readSources reads the sources of --source, with their passwords. No error has a password in it.
 func readSources(flags []string) (map[string]holdout.Source, error) {
@@ -53,22 +54,32 @@ func readSource(name, address string) (of holdout.Source, err error) {
 	if _, given := u.User.Password(); given {
 		return of, misuse("--source %s: a password in the address is seen by everyone on this machine; put it into %s or into a file that %s_FILE names", name, passwordVariable(name, ""), passwordVariable(name, ""))
 	}
-	scheme, loader := "http", ""
+	scheme, loader, shards := "http", "", []string(nil)
 	for member, values := range u.Query() {
 		switch {
 		case member == "loader" && len(values) == 1 && values[0] != "":
 			loader = values[0]
+		case member == "cluster" && len(values) == 1 && values[0] != "" && u.Scheme == holdout.EngineClickHouse:
+			of.Cluster = values[0]
+		case member == "shard" && !slices.Contains(values, "") && u.Scheme == holdout.EngineClickHouse:
+			shards = values
 		case member == "tls" && len(values) == 1 && values[0] == "true":
 			scheme = "https"
 		case member == "tls" && len(values) == 1 && values[0] == "false":
 		default:
-			return of, misuse("--source %s: the address takes loader=USER and tls=true, each once, and not %s", name, member)
+			return of, misuse("--source %s: the address takes loader=USER and tls=true, each once, and not %s; of ClickHouse also cluster=NAME, once, and shard=HOST:8123 for each other shard", name, member)
 		}
 	}
 	if loader == "" {
 		return of, misuse("--source %s: name the user that makes tables, as ?loader=USER; the other one reads, and nothing else", name)
 	}
+	if (of.Cluster == "") != (shards == nil) {
+		return of, misuse("--source %s: a cluster needs cluster=NAME, and shard=HOST:8123 for each shard but the one of the address", name)
+	}
 	of.Engine, of.Address = u.Scheme, (&url.URL{Scheme: scheme, Host: u.Host, Path: u.Path}).String()
+	for _, host := range shards {
+		of.Shards = append(of.Shards, (&url.URL{Scheme: scheme, Host: host, Path: u.Path}).String())
+	}
 	of.Reader.User, of.Loader.User = u.User.Username(), loader
 	if of.Reader.Password, err = password(passwordVariable(name, "")); err != nil {
 		return of, err

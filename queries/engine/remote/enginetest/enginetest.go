@@ -1,5 +1,5 @@
 // Package enginetest runs real SQL engines for tests: ClickHouse 18.16 as a cluster of two shards, the current ClickHouse as a library behind HTTP, and
-// Trino. scripts/engines.sh has put them into the folder that HOLDOUTD_ENGINES names. They listen on this machine alone, and end with the test's process.
+// Trino with a worker. scripts/engines.sh has put them into the folder that HOLDOUTD_ENGINES names. They listen on this machine alone, and end with the test's process.
 package enginetest
 
 import (
@@ -264,14 +264,28 @@ func java(t testing.TB) string {
 	return ""
 }
 
-// Trino starts a coordinator that works, too, and returns its address. Its catalog "memory" has tables.
+// Trino starts a coordinator and a worker, which both work, and returns the coordinator's address. Its catalog "memory" has tables, whose pages lie on both.
 func Trino(t testing.TB) string {
 	t.Helper()
-	home, dir, port := folder(t, "trino"), t.TempDir(), ports(t, 1)[0]
-	etc := filepath.Join(dir, "etc")
+	p := ports(t, 2)
+	address := fmt.Sprintf("http://127.0.0.1:%d", p[0])
+	coordinator := trinoNode(t, "one", p[0], address)
+	trinoNode(t, "two", p[1], address)
+	coordinator.await(t, address+"/v1/info", `"starting":false`)
+	coordinator.awaits(t, func() bool { return works(address) }) // it has started before it knows the nodes that work
+	return address
+}
+
+// trinoNode starts a node: the coordinator where its own port is that of the coordinator's address.
+func trinoNode(t testing.TB, name string, port int, coordinator string) *process {
+	t.Helper()
+	home, dir := folder(t, "trino"), t.TempDir()
+	etc, role := filepath.Join(dir, "etc"), "coordinator=false\n"
+	if strings.HasSuffix(coordinator, fmt.Sprint(":", port)) {
+		role = "coordinator=true\nnode-scheduler.include-coordinator=true\n"
+	}
 	files := map[string]string{
-		"config.properties": fmt.Sprintf("coordinator=true\nnode-scheduler.include-coordinator=true\nhttp-server.http.port=%d\ndiscovery.uri=http://127.0.0.1:%[1]d\n"+
-			"query.max-memory=512MB\nquery.max-memory-per-node=512MB\nmemory.heap-headroom-per-node=200MB\n", port),
+		"config.properties":         fmt.Sprintf("%shttp-server.http.port=%d\ndiscovery.uri=%s\nquery.max-memory-per-node=512MB\nmemory.heap-headroom-per-node=200MB\n", role, port, coordinator),
 		"log.properties":            "io.trino=WARN\nio.airlift=WARN\n",
 		"catalog/memory.properties": "connector.name=memory\nmemory.max-data-per-node=128MB\n",
 	}
@@ -286,23 +300,20 @@ func Trino(t testing.TB) string {
 	// As its launcher does, which would leave a server behind where a test is killed.
 	cmd := exec.Command(filepath.Join(java(t), "bin/java"), "-cp", filepath.Join(home, "lib/*"), "-Xmx1200M", "-XX:+ExitOnOutOfMemoryError", "-XX:ReservedCodeCacheSize=256M",
 		"-Djdk.attach.allowAttachSelf=true", "-Dlog.levels-file="+filepath.Join(etc, "log.properties"), "-Dconfig="+filepath.Join(etc, "config.properties"),
-		"-Dnode.environment=test", "-Dnode.id=one", "-Dnode.data-dir="+filepath.Join(dir, "data"), "io.trino.server.TrinoServer")
+		"-Dnode.environment=test", "-Dnode.id="+name, "-Dnode.data-dir="+filepath.Join(dir, "data"), "io.trino.server.TrinoServer")
 	cmd.Dir = dir // where it looks for etc/catalog and plugin
 	for _, plugins := range []string{"plugin", "secrets-plugin"} {
 		if err := os.Symlink(filepath.Join(home, plugins), filepath.Join(dir, plugins)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p := start(t, cmd)
-	address := fmt.Sprintf("http://127.0.0.1:%d", port)
-	p.await(t, address+"/v1/info", `"starting":false`)
-	p.awaits(t, func() bool { return works(address) }) // it has started before it knows itself as a node that works
-	return address
+	return start(t, cmd)
 }
 
-// works reports whether a Trino has a node for a table: one of a schema is written and dropped.
+// works reports whether a Trino knows both of its nodes, and has them for a table: one of a schema is written and dropped.
 func works(address string) bool {
-	return done(address, "CREATE TABLE IF NOT EXISTS memory.default.ready AS SELECT 1 AS x") && done(address, "DROP TABLE memory.default.ready")
+	return done(address, "SELECT 1 / (CASE count(*) WHEN 2 THEN 1 ELSE 0 END) FROM system.runtime.nodes WHERE state = 'active'") &&
+		done(address, "CREATE TABLE IF NOT EXISTS memory.default.ready AS SELECT 1 AS x") && done(address, "DROP TABLE memory.default.ready")
 }
 
 // done reports whether a statement came to its end.

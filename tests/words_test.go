@@ -1,0 +1,159 @@
+package tests
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+const (
+	// maxWords is what all pages have together, code and tables counted. A reader has finite time: who adds a page shortens another.
+	maxWords = 70_000
+	// maxPageWords is what a page has that longPages does not name.
+	maxPageWords = 1_300
+	// maxRow is the longest row of prose, so that two versions can be read side by side. Rows of tables and of code may be longer.
+	maxRow = 120
+	// maxSentence is the longest sentence, in words, of plainPages.
+	maxSentence = 35
+)
+
+// longPages are those that have more words than others may, with how many.
+var longPages = map[string]int{}
+
+// plainPages are those that a data scientist reads whose first language is not English.
+var plainPages = []string{"README.md", "docs/TUTORIAL.md", "docs/CHOOSING.md", "docs/GUARANTEES.md", "docs/SELECTING-MODELS.md", "docs/AGENTS.md", "docs/SECURITY.md", "docs/OPERATIONS.md", "python/README.md"}
+
+// pages are all pages by their paths.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == "testdata" || len(entry.Name()) > 2 && entry.Name()[0] == '.'):
+			return fs.SkipDir
+		case entry.IsDir() || filepath.Ext(path) != ".md":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		all[filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestWords: the pages stay as short as they were made. Where it fails, say it shorter, or leave out what only its author needs.
+func TestWords(t *testing.T) {
+	total := 0
+	for path, text := range pages(t) {
+		words := len(strings.Fields(text))
+		total += words
+		most := maxPageWords
+		if longPages[path] > 0 {
+			most = longPages[path]
+		}
+		if words > most {
+			t.Errorf("%s has %d words, %d at most", path, words, most)
+		}
+	}
+	if t.Logf("%d words", total); total > maxWords {
+		t.Errorf("the pages have %d words, %d at most", total, maxWords)
+	}
+}
+
+var (
+	link     = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	listItem = regexp.MustCompile(`^\s*([-*]|[0-9]+\.) `)
+	// sentenceEnd is a stop behind a word, and what closes with it. An abbreviation of one letter ends none.
+	sentenceEnd = regexp.MustCompile(`[^\s.A-Z][.!?]["')*_\x60]*(\s|$)|:\s*$`)
+)
+
+// paragraphs are the paragraphs and list items of a page, and rows the rows of its prose, without code, tables and headings.
+func paragraphs(text string) (all, rows []string) {
+	var b strings.Builder
+	end := func() {
+		if b.Len() > 0 {
+			all = append(all, b.String())
+		}
+		b.Reset()
+	}
+	code := false
+	for line := range strings.SplitSeq(text, "\n") {
+		switch bare := strings.TrimSpace(line); {
+		case strings.HasPrefix(bare, "```"):
+			code = !code
+			end()
+		case code:
+		case bare == "", strings.HasPrefix(bare, "|"), strings.HasPrefix(bare, "#"), strings.HasPrefix(bare, "!["), strings.HasPrefix(bare, "<"):
+			end()
+		default:
+			if listItem.MatchString(line) {
+				end()
+			}
+			rows = append(rows, line)
+			b.WriteString(listItem.ReplaceAllString(line, "") + " ")
+		}
+	}
+	end()
+	return all, rows
+}
+
+// sentences are those of a paragraph.
+func sentences(paragraph string) (all []string) {
+	text := link.ReplaceAllString(paragraph, "$1")
+	for {
+		at := sentenceEnd.FindStringIndex(text)
+		if at == nil {
+			return append(all, text)
+		}
+		all, text = append(all, text[:at[1]]), text[at[1]:]
+	}
+}
+
+// TestSentences: what users read is made of sentences that can be read once, and rows of prose fit beside each other.
+func TestSentences(t *testing.T) {
+	for path, text := range pages(t) {
+		all, rows := paragraphs(text)
+		for _, row := range rows {
+			if n := utf8.RuneCountInString(row); n > maxRow && strings.Contains(strings.TrimSpace(row), " ") {
+				t.Errorf("%s: a row of %d: %s", path, n, row)
+			}
+		}
+		if !slices.Contains(plainPages, path) {
+			continue
+		}
+		for _, paragraph := range all {
+			for _, sentence := range sentences(paragraph) {
+				if words := len(strings.Fields(sentence)); words > maxSentence {
+					t.Errorf("%s: %d words in one sentence: %s", path, words, sentence)
+				}
+			}
+		}
+	}
+}
+
+// TestSentenceEnds: what the two tests above take for a sentence.
+func TestSentenceEnds(t *testing.T) {
+	all, rows := paragraphs("# Head\n\nOne `a.b` is v1.2. Two (see [that. page](x.md)).\nThree, e.g. this:\n\n- four!\n- five\n  and on\n\n```\ncode. code.\n```\n| a. b. | c |\n")
+	var found []string
+	for _, p := range all {
+		for _, s := range sentences(p) {
+			if s = strings.TrimSpace(s); s != "" {
+				found = append(found, s)
+			}
+		}
+	}
+	want := []string{"One `a.b` is v1.2.", "Two (see that. page).", "Three, e.g. this:", "four!", "five and on"}
+	if strings.Join(found, "/") != strings.Join(want, "/") || len(rows) != 5 {
+		t.Errorf("%q of %q", found, rows)
+	}
+}
