@@ -192,6 +192,9 @@ func (f *uploadFlags) run(ctx context.Context, cmd *cobra.Command, args []string
 
 // sendFiles opens the files and sends them.
 func (f *uploadFlags) sendFiles(ctx context.Context, cmd *cobra.Command, c *client.Client, files map[string]string, s client.Settings) (client.Card, error) {
+	if out := cmd.ErrOrStderr(); s.Path != "" && terminalWidth(out) > 0 {
+		fmt.Fprintf(out, "the server reads %s", printable(s.Path))
+	}
 	opened := map[string]io.Reader{}
 	for name, file := range files {
 		r, size, err := openTable(file)

@@ -45,7 +45,10 @@ def test_table_that_is_there(binary: Path, tmp_path: Path) -> None:
     try:
         server = holdoutd.connect(running.url, key=running.key, retries=0)
         assert server.card(path="lake/churn", name="churn").raw["settings"]["path"] == "lake/churn"
+        waited: list[float] = []
+        server._http.event_hooks["request"].append(lambda request: waited.append(request.extensions["timeout"]["read"]))
         ds = server.upload(path="lake/churn", name="churn", questions=20)
+        assert waited and waited[0] == 3600  # a large table is read for minutes, without a byte of a reply
         assert sum(ds.card.raw["rows"].values()) == len(table(9303))
         with pytest.raises(TypeError, match="path="):
             server.upload(table(9303), path="lake/churn", name="twice")

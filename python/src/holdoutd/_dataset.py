@@ -179,7 +179,9 @@ def settings_of(
 ) -> tuple[dict[str, Any], _steps.Progress | None]:
     """The upload's parameters, and what shows how much was sent."""
     if (table is not None) + bool(parts) + (settings.get("path") is not None) != 1:
-        raise TypeError("upload() takes a table, or path= of one that is there, or the parts training_part= and holdout_part= of one that was split")
+        raise TypeError(
+            "upload() takes a table, or path= of one that is there, or the parts training_part= and holdout_part= of one that was split"
+        )
     params = {"name": name, **settings}
     if parts:
         params["split"] = "given"

@@ -41,12 +41,15 @@ def plain(value: Any) -> Any:
     return value
 
 
+SPLIT_WITHIN = 3600.0  # seconds: the server decodes a table for an hour at most; a hundred million rows take two minutes
+
+
 def create(table: Any, parts: Mapping[str, Any] | None, settings: Mapping[str, Any], progress: Progress | None) -> Steps[dict[str, Any]]:
     """The card of a new holdout, or of the one that was made of the same table with the same settings before."""
     params = {k: str(v) if isinstance(v, Expression) else v for k, v in settings.items() if v is not None}
     params = {k: str(v).lower() if isinstance(v, bool) else v for k, v in params.items()}
     params = {k: json.dumps(v, separators=(",", ":"), ensure_ascii=False) if isinstance(v, Mapping) else v for k, v in params.items()}
-    call = Call("POST", "/v1/holdouts", params=params, idempotent=True, progress=progress)
+    call = Call("POST", "/v1/holdouts", params=params, idempotent=True, progress=progress, reply_within=SPLIT_WITHIN)
     if parts is not None:
         call.parts = {name: tables.body(t) for name, t in parts.items()}
     elif table is not None:

@@ -58,6 +58,7 @@ class Call:
     once: bool = False  # never sent again
     save_to: Path | None = None  # where the reply's body goes; else into memory
     progress: Callable[[int, int | None], None] | None = None  # bytes sent, of how many
+    reply_within: float = 0  # seconds in which the reply begins, where that takes longer than of other calls
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def headers(self) -> dict[str, str]:
@@ -71,6 +72,12 @@ class Call:
         if self.idempotent:
             h["Idempotency-Key"] = self.key
         return h
+
+    def waits(self, usual: httpx.Timeout) -> httpx.Timeout:
+        """How long it is waited for."""
+        if not self.reply_within or usual.read is None:
+            return usual
+        return httpx.Timeout(connect=usual.connect, write=usual.write, pool=usual.pool, read=max(usual.read, self.reply_within))
 
     def options(self, chunks: Callable[[Call, Body], Any], url: str) -> dict[str, Any]:
         """What httpx builds the request of; chunks reads a body in pieces, in the way of the client."""

@@ -196,7 +196,9 @@ class AsyncServer:
             attempt += 1
 
     async def _attempt(self, call: _wire.Call) -> _wire.Reply:
-        request = self._http.build_request(call.method, call.path, **call.options(_chunks, self.url))
+        request = self._http.build_request(
+            call.method, call.path, **call.options(_chunks, self.url), timeout=call.waits(self._http.timeout)
+        )
         response = await self._http.send(request, stream=True)
         try:
             if call.save_to is not None and response.status_code < 300:

@@ -44,7 +44,7 @@ def connect(
         verify: of https: True for the system's authorities, the path of a PEM file for your own, or an ssl.SSLContext
         cert: of https: a client certificate, as httpx takes it
         retries: how often a request is sent again where that is safe
-        timeout: seconds without a byte after which a request is given up
+        timeout: seconds without a byte after which a request is given up; the card of an upload may take an hour
     """
     url, secret = _connect.find(source, key)
     server = Server(url, secret, verify=verify, cert=cert, retries=retries, timeout=timeout)
@@ -236,7 +236,9 @@ class Server:
             attempt += 1
 
     def _attempt(self, call: _wire.Call) -> _wire.Reply:
-        request = self._http.build_request(call.method, call.path, **call.options(_chunks, self.url))
+        request = self._http.build_request(
+            call.method, call.path, **call.options(_chunks, self.url), timeout=call.waits(self._http.timeout)
+        )
         response = self._http.send(request, stream=True)
         try:
             if call.save_to is not None and response.status_code < 300:
