@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 var update = flag.Bool("update", false, "write docs/QUERIES.md anew")
@@ -33,15 +34,11 @@ func TestReference(t *testing.T) {
 
 const referenceHead = `# Queries
 
-A query is a JSON object with a "type". This page is made from the code that reads them (make generate). Expressions are CEL over a row's
-columns: [EXPRESSIONS.md](EXPRESSIONS.md). What an interval promises is in [GUARANTEES.md](GUARANTEES.md), and words are in
-[GLOSSARY.md](GLOSSARY.md).
+A query is a JSON object with a "type". This page is made from the code that reads them (make generate). Expressions are CEL over a row's columns: [EXPRESSIONS.md](EXPRESSIONS.md). What an interval promises is in [GUARANTEES.md](GUARANTEES.md), and words are in [GLOSSARY.md](GLOSSARY.md).
 
-Any query may have a "note", a remark of your own. An unknown member is an error. The same query in another spelling (white space, redundant
-parentheses, the order of operands and members, the spelling of numbers) replays the recorded answer at no cost.
+Any query may have a "note", a remark of your own. An unknown member is an error. The same query in another spelling (white space, redundant parentheses, the order of operands and members, the spelling of numbers) replays the recorded answer at no cost.
 
-A query costs *questions* of the budget, as below. ` + "`POST …/queries/explain`" + ` says the price and what the answer can be (` + "`outcomes`" + `: close, rough, differs, …), each
-with its half-width, and reads no held-out row. A query that costs more than a tenth of the holdout's questions is asked with ` + "`?max_questions=`" + `.
+A query costs *questions* of the budget, as below. ` + "`POST …/queries/explain`" + ` says the price and what the answer can be (` + "`outcomes`" + `: close, rough, differs, …), each with its half-width, and reads no held-out row. A query that costs more than a tenth of the holdout's questions is asked with ` + "`?max_questions=`" + `.
 
 Prices are those of ` + "`guess_and_check`, `thresholdout` and `split`; the last column has those under `gaussian` where they are others" + `.
 
@@ -135,7 +132,42 @@ func queriesPage() []byte {
 			fmt.Fprintf(&b, "[As many types](#members-of-many-types): %s.\n", strings.Join(names, ", "))
 		}
 	}
-	return b.Bytes()
+	return []byte(inRows(b.String()))
+}
+
+// rowLength is the longest row of prose of the page, but for a word that is longer.
+const rowLength = 118
+
+// inRows breaks the prose of a page into rows.
+func inRows(page string) string {
+	var b strings.Builder
+	code := false
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "```") {
+			code = !code
+		}
+		if code || len(line) <= rowLength || strings.HasPrefix(line, "|") {
+			b.WriteString(line)
+			continue
+		}
+		length := 0
+		for _, word := range strings.Fields(line) {
+			n := utf8.RuneCountInString(word)
+			switch {
+			case length == 0:
+			case length+1+n > rowLength:
+				b.WriteByte('\n')
+				length = 0
+			default:
+				b.WriteByte(' ')
+				length++
+			}
+			b.WriteString(word)
+			length += n
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 func firstSentence(doc string) string {
