@@ -25,9 +25,9 @@ func TestOvershootTable(t *testing.T) {
 			t.Errorf("docs/proofs/overshoot.md does not say %q", what)
 		}
 	}
-	for _, row := range []struct{ level, questions float64 }{{3.69, 1}, {5.3, 5}, {6.7, 20}, {8.4, 110}} {
+	for _, row := range []struct{ level, questions float64 }{{3.69, 1}, {8.4, 110}} {
 		said := fmt.Sprintf("| %v (%v) | %.3f |", row.level, row.questions, quotient(row.level, row.level))
-		for _, width := range []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.9, 1.3} {
+		for _, width := range []float64{0.1, 0.4, 0.9} {
 			said += fmt.Sprintf(" %.3f |", quotient(row.level, BestTilts.enough(row.level, width)))
 		}
 		has(said)
