@@ -17,7 +17,7 @@ func TestOvershootTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := string(text)
+	page := strings.Join(strings.Fields(string(text)), " ")
 	quotient := func(level, l float64) float64 { return math.Sqrt(2*l) / -distuv.UnitNormal.Quantile(math.Exp(-level)) }
 	has := func(what string) {
 		t.Helper()
