@@ -63,10 +63,7 @@ func TestSmallDomainsOnThePage(t *testing.T) {
 	rows := 0
 	for name, c := range map[string]struct{ n, cells, k float64 }{
 		"30,000 | 96 | 1,000":               {30_000, 96, 1e3},
-		"30,000 | 96 | 1,000,000,000":       {30_000, 96, 1e9},
-		"30,000 | 1,000 | 1,000,000":        {30_000, 1000, 1e6},
 		"30,000 | 10,000 | 1,000,000":       {30_000, 10_000, 1e6},
-		"1,000,000 | 1,000 | 1,000,000":     {1e6, 1000, 1e6},
 		"1,000,000 | 100,000 | 100,000,000": {1e6, 100_000, 1e8},
 	} {
 		gaussian, err := AdaptiveHoeffdingScheduled(int64(c.n), int64(c.k), .05)
@@ -80,7 +77,7 @@ func TestSmallDomainsOnThePage(t *testing.T) {
 			t.Errorf("not on the page: %s", row)
 		}
 	}
-	if rows < 6 {
+	if rows < 3 {
 		t.Errorf("%d rows", rows)
 	}
 }
