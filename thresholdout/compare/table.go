@@ -21,9 +21,9 @@ var others = [][3]string{
 		"[proof](proofs/account.md)"},
 	{"selections", "I += η²(n+2)/(8n²), whatever the number of candidates",
 		"[proof](proofs/account.md)"},
-	{"comparisons", "I += η²V/(8(n-1))",
+	{"comparisons ¹", "I += η²V/(8(n-1))",
 		"[proof](proofs/account.md)"},
-	{"adaptive p-values", "min over m of e^{(n/m-1)I} p^{1-m/n}, p valid for a test fixed beforehand",
+	{"adaptive p-values ¹", "min over m of e^{(n/m-1)I} p^{1-m/n}, p valid for a test fixed beforehand",
 		"[proof](proofs/account.md)"},
 	{"exact answers of the last round", "2nW² = min over m of n/(n-m) ln(2/share) + (n/m) I, if nothing is chosen afterwards",
 		"[proof](proofs/account.md)"},
@@ -31,7 +31,7 @@ var others = [][3]string{
 		"Chernoff 1952; [proof](proofs/account.md)"},
 	{"yes/no questions", "the binomial tail at e^-L, for units of one law",
 		"Clopper, Pearson 1934; [proof](proofs/account.md)"},
-	{"observed variance, nearly exact answers", "(n/m-1)I becomes Σ J_j, by reference runs",
+	{"observed variance, nearly exact answers ¹", "(n/m-1)I becomes Σ J_j, by reference runs",
 		"[proof](proofs/account.md)"},
 }
 
@@ -52,17 +52,17 @@ func WriteTable(out io.Writer) error {
 	w, all := bufio.NewWriter(out), methods()
 	fmt.Fprintf(w, `# Bounds
 
-Half-widths of intervals that hold together at %v%%, for k questions about n independent units. Each question is the mean
-of numbers in [0,1]; multiply by the width of the range of another query. The page is `+"`holdoutd plan --table`"+`; for
-other numbers and figures see `+"`holdoutd plan --help`"+`.
+Half-widths of intervals that hold together at %v%%, for k questions about n independent units. Each question is the
+mean of numbers in [0,1]; for another range multiply by its width. `+"`holdoutd plan --table`"+` prints this page;
+`+"`holdoutd plan --help`"+` says how to get other numbers and figures.
 
 ## n = %s
 
 For another n they go with 1/sqrt(n) (dfhprr with n^-0.4). From ±0.5 on (in parentheses) an interval says nothing.
-**Bold** is the narrowest of those that assume nothing. [What they are](#what-they-are) says which mechanism has which
-half-width, for a single mean (nine tenths of β under `+"`gaussian`"+`). The others are formulas of the literature, each with
-its own best noise. There are %d rounds. guess-and-check and thresholdout have n training units and %d unspent tokens,
-cells has %d declared cells.
+**Bold** is the narrowest of those that assume nothing. [What they are](#what-they-are) names the mechanisms; under
+`+"`gaussian`"+` half-widths are those of single means, which have nine tenths of β. A method without a mechanism is a formula
+of the literature, with its own best noise. There are %d rounds. guess-and-check and thresholdout have n training units
+and %d unspent tokens, cells has %d declared cells.
 
 | method |`, tableConfidence*100, thousands(tableUnits), tableRounds, thresholdout.DefaultTokens, tableCells)
 	for _, k := range tableQuestions {
@@ -78,8 +78,8 @@ cells has %d declared cells.
 	fmt.Fprint(w, `
 ## What they are
 
-β = 1 - confidence, ρ = k/(2n²σ²), σ the noise. Every method assumes independent units, and that everything which depends
-on the holdout is counted. Our own proofs are not peer-reviewed; `+"`bounds: published`"+` keeps a holdout to the others.
+β = 1 - confidence, ρ = k/(2n²σ²), σ the noise. Every method assumes independent units, and that all that depends on
+the holdout is counted. Our own proofs are not peer-reviewed; `+"`bounds: published`"+` keeps a holdout to the others.
 
 | method | mechanism | half-width | assumes, beside independent units | source | published |
 |---|---|---|---|---|---|
@@ -91,7 +91,12 @@ on the holdout is counted. Our own proofs are not peer-reviewed; `+"`bounds: pub
 		}
 		writeDescription(w, m.name+" | "+mechanism, m.described)
 	}
-	fmt.Fprint(w, "\nFurther intervals and prices of our own (I in nats):\n\n| for | what | source |\n|---|---|---|\n")
+	fmt.Fprint(w, `
+Further intervals and prices of our own (I in nats). No mechanism uses those with ¹.
+
+| for | what | source |
+|---|---|---|
+`)
 	for _, o := range others {
 		fmt.Fprintf(w, "| %s | %s | %s |\n", o[0], cell(o[1]), o[2])
 	}

@@ -64,9 +64,9 @@ func writeSpreads(w io.Writer) error {
 	fmt.Fprintf(w, `
 ## By how much a question varies
 
-The table above is for the worst case: values that are 0 or 1, half and half. `+"`guess_and_check`"+` follows the values of each
-question. Below is the half-width of its first answer, if the guess passes, for values with the mean 1/2 and a standard
-deviation (sd), both in ranges. Later answers are wider while guesses fail. The textbook's interval is for one question.
+The table above is for the worst case: values that are 0 or 1, half and half. `+"`guess_and_check`"+` follows the values of
+each question. Below is the half-width of its first answer, if the guess passes. The values have the mean 1/2 and the
+standard deviation sd, both in ranges. Failed guesses widen later answers. The textbook's interval is for one question.
 
 | n | sd |`)
 	for _, k := range tableQuestions {
