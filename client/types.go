@@ -20,19 +20,18 @@ type Settings struct {
 	Bounds string `json:"bounds,omitempty"` // any, or published: only bounds of the literature; default: any. Of auto, gaussian, split
 
 	// the share of the probability of error that pays for vectors, selections and narrower intervals near 0 and 1, above
-	// 0 and at most 0.9; single means have the rest. For a team that asks mostly for histograms, gradients or the best
-	// of many 0.5 is narrower; default: 0.1. Of gaussian
+	// 0 and at most 0.9. If you ask mostly for histograms, gradients or the best of many, take 0.5; default: 0.1. Of
+	// gaussian
 	Capped float64 `json:"capped,omitempty"`
 
 	// the columns that questions are about, as a JSON object: for each column the listed values, [true,false] or texts,
-	// or of numbers the edges at which they are cut; null where it is to have a cell of its own. Other values share a
-	// cell. Choose them without a look at the rows that will be held out. Intervals follow the number of cells, and
-	// questions that tell rows of a cell apart are refused. Of cells
+	// or the edges that cut its numbers. List null to give it a cell of its own; other values share one. Choose them
+	// without a look at held-out rows. Questions that tell rows of a cell apart are refused. Of cells
 	Cells string `json:"cells,omitempty"`
 
-	// the fraction of units that makes the check part, from 0 on and below 1; above 1 and whole: their count. Nobody is
-	// given its rows: answers about models are compared with them, so that a value is not a model's training score. 0
-	// makes none; default: 0.2 where label is given, else 0. With split=given it is a part that you upload
+	// the fraction of units in the check part, from 0 on and below 1; above 1 and whole: their count. Nobody is given
+	// its rows: answers about models are compared with them. 0 makes none; default: 0.2 where label is given, else 0.
+	// With split=given you upload it
 	Check *float64 `json:"check,omitempty"`
 
 	Confidence float64 `json:"confidence,omitempty"` // the probability that all intervals together hold, for example 0.95
@@ -60,8 +59,8 @@ type Settings struct {
 	// so far. naive (if the server allows it): answers with the exact holdout mean, and protects nothing. Default: auto
 	Mechanism string `json:"mechanism,omitempty"`
 
-	// refuse, or accepted: the table is taken though many of its rows are held out or were shown by another holdout of
-	// this server, also a deleted one. No interval covers both then, and the card says so for good; default: refuse
+	// refuse, or accepted: the table is taken though another holdout of this server, also a deleted one, holds out or
+	// has shown many of its rows. No interval covers both then, and the card says so for good; default: refuse
 	Overlap string `json:"overlap,omitempty"`
 
 	// NAME/PATH of a table that is there already: a Parquet file, or a folder of them, in a directory of the server's
@@ -71,21 +70,20 @@ type Settings struct {
 	Preset    string `json:"preset,omitempty"`    // science2015: threshold 4/sqrt(n) and noise 1/sqrt(n). Of thresholdout
 	Questions int64  `json:"questions,omitempty"` // how many questions may be asked; each mean that is released counts as one
 
-	// in how many requests the questions are asked. The questions of a request are chosen before any of its answers is
-	// seen, so intervals are narrower. Unused questions of a round are lost. 1 is a batch that is fixed beforehand;
-	// default: one question after the other. Of auto, gaussian
+	// in how many requests the questions are asked. You choose those of a request before you see its answers, so
+	// intervals are narrower. Unused questions of a round are lost. 1 is one batch; default: one question after the
+	// other. Of auto, gaussian
 	Rounds int64 `json:"rounds,omitempty"`
 
-	// the share of the held-out units that no question reads, at most 0.9: the final report is read by these alone where
-	// that is narrower, at a width that nothing widens, whatever was asked. Every other answer is wider; 0.5 makes them
-	// some 1.3 times as wide. Of auto, guess_and_check
+	// the share of the held-out units, at most 0.9, that no question reads. The final report reads these alone where
+	// that is narrower, and nothing widens it. 0.5 makes other answers some 1.3 times as wide. Of auto, guess_and_check
 	Sealed float64 `json:"sealed,omitempty"`
 
 	// the scale of the noise, in units of a row function's [0,1]. Of auto, gaussian, thresholdout
 	Sigma float64 `json:"sigma,omitempty"`
 
-	// the name of a database of the server's operator, such as a ClickHouse: the held-out rows are put there, and
-	// questions are computed there, with the same answers. The server keeps the other rows
+	// the name of a database of the operator, such as a ClickHouse. It has the held-out rows and computes the questions,
+	// with the same answers
 	Source string `json:"source,omitempty"`
 
 	// hash: a random split by a secret key; time:COLUMN: the training part is earlier; given: you upload the parts
@@ -94,8 +92,8 @@ type Settings struct {
 
 	Stratify string `json:"stratify,omitempty"` // a column whose values both parts get in proportion; its counts become public
 
-	// the id of a retired holdout that this one comes after, for example of last quarter's rows; it is on both cards,
-	// and this one says in what the two differ
+	// the id of a retired holdout that this one comes after, for example of last quarter's rows. Both cards name it, and
+	// this one says in what the two differ
 	Succeeds string `json:"succeeds,omitempty"`
 
 	// of thresholdout, how far the training mean may be from the holdout mean; of ladder, the step by which the board

@@ -39,7 +39,7 @@ var abilities = []struct {
 }{
 	{"compares", "needs a training part, and compares it with the holdout", able[Compares]},
 	{"guesses", "takes your guess, and a half-width to check it at", able[Guesses]},
-	{"statistics", "checks a mean under a condition, for example, as one question; the interval follows its own variance", able[Statistics]},
+	{"statistics", "checks more than one mean as one question, such as a mean under a condition", able[Statistics]},
 	{"vectors", "releases several means as one, for the price of their variance", able[Vectors]},
 	{"selections", "says which of many means is the largest, for one question", able[Selections]},
 	{"slices", "gives each question its own units, which must be alike", able[Slices]},
@@ -48,8 +48,8 @@ var abilities = []struct {
 	{"cells", "answers questions about declared cells alone", able[Celled]},
 	{"fresh", "gives a test a plain p-value, if nothing was told of its units before", able[Fresh]},
 	{"last answers", "in a final batch, intervals follow the holdout's own spread", able[Lasts]},
-	{"measures", "can say where the holdout is, whatever was guessed, for a price of its own", able[Measures]},
-	{"closes", "can end in a final report: one batch of last answers", able[Closes]},
+	{"measures", "says where the holdout is, whatever was guessed, for a price of its own", able[Measures]},
+	{"closes", "can end in a final report", able[Closes]},
 	{"memory", "remembers more than what is spent", able[Remembers]},
 }
 
@@ -92,7 +92,7 @@ how narrow intervals are. Made from the table of mechanisms ([how to add one](AR
 	for _, a := range abilities {
 		fmt.Fprintf(&b, "| %s | %s |\n", a.name, a.says)
 	}
-	b.WriteString("\nThe members of every guarantee are " + code(members(reflect.TypeFor[Head]())) + " ([format/guarantee.md](format/guarantee.md)).\n")
+	b.WriteString("\nEvery guarantee ([format/guarantee.md](format/guarantee.md)) has\n" + code(members(reflect.TypeFor[Head]())) + ".\n")
 	return b.Bytes()
 }
 

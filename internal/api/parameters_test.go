@@ -55,6 +55,9 @@ one that the mechanism does not take is refused. The table is made from the Open
 		if p.Schema.Default != nil {
 			absent = fmt.Sprintf("`%v`", p.Schema.Default)
 		}
+		if p.Name == "mechanism" {
+			meaning = "how answers are made: one of [MECHANISMS.md](MECHANISMS.md)" // which says what each does
+		}
 		if absent == "" || meaning == "" || len(p.Schema.Examples) == 0 {
 			return "", fmt.Errorf("%s: the default %q, the meaning %q, the examples %v", p.Name, absent, meaning, p.Schema.Examples)
 		}

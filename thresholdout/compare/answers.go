@@ -80,10 +80,10 @@ const gridBits = 30
 
 // WriteAnswers writes the section of docs/CHOOSING.md about the kinds of answers.
 func WriteAnswers(w io.Writer) error {
-	fmt.Fprintf(w, `Half-widths of a share of %v under `+"`guess_and_check`"+`, in textbook half-widths for one question. The holdout has %s questions
-and as many training units as held-out ones. A measured answer costs %d questions and a token ([proof](proofs/measured.md)).
-The report has %d numbers after %d questions that passed, in the last column also after %d measured answers
-([proof](proofs/closing.md)). `+"`holdoutd plan --answers`"+` prints it.
+	fmt.Fprintf(w, `Half-widths of a share of %v under `+"`guess_and_check`"+`, in textbook half-widths for one question. The holdout has
+%s questions, and as many training units as held-out ones. A measured answer costs %d questions and a token
+([proof](proofs/measured.md)). The report has %d numbers after %d questions that passed, in the last column also after
+%d measured answers ([proof](proofs/closing.md)). `+"`holdoutd plan --answers`"+` prints it.
 
 | n | a check that passes | the first measured answer | the tenth | the report | after measured answers | textbook |
 |---|---|---|---|---|---|---|
