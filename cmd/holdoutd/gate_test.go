@@ -41,7 +41,11 @@ type station struct {
 func startStation(t *testing.T, settings client.Settings) *station {
 	t.Helper()
 	dir := t.TempDir()
-	s := &station{dir: dir, process: startServer(t, filepath.Join(dir, defaultData))}
+	lake := filepath.Join(dir, "lake")
+	if err := os.Mkdir(lake, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := &station{dir: dir, process: startServer(t, filepath.Join(dir, defaultData), "--source", "lake=file://"+lake)}
 	s.Client = connect(t, s.process, filepath.Join(dir, defaultData))
 	key, err := os.ReadFile(filepath.Join(dir, defaultData, "admin.key"))
 	if err != nil {

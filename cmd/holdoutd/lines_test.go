@@ -204,6 +204,10 @@ func lineStation(t *testing.T, group string) *station {
 		}
 		parquet(t, filepath.Join(s.dir, "orders", region, "part-0.parquet"), unit, distance)
 	}
+	if err := os.MkdirAll(filepath.Join(s.dir, "lake", "orders", "2026"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	parquet(t, filepath.Join(s.dir, "lake", "orders", "2026", "part-0.parquet"), unit, numbersColumn("distance", func(row int) float64 { return number(row+3) + 0.25 }))
 	parquet(t, filepath.Join(s.dir, "churn.parquet"), several, delay, boolsColumn("churned", third))
 	parquet(t, filepath.Join(s.dir, "claims.parquet"), delay, boolsColumn("answer", third))
 	parquet(t, filepath.Join(s.dir, "a.parquet"), delay, distance)
