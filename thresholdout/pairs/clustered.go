@@ -167,8 +167,8 @@ func (c ClusteredCheck) Interval(o Outcome, level float64) (low, high float64) {
 	return c.matchings(from, to, away, size, level)
 }
 
-// matchings is the interval where the mean of A is at least from times that of B, less away, at most to times it and away, and the mean of B is at least size: one event a side,
-// whatever is said. Of each matching the pairs' bets are independent, and a bet on the ratio needs no spread.
+// matchings is the interval where the mean of A is at least from times that of B, less away, at most to times it and away, and the mean of B is at least size. Of each matching the
+// pairs' bets are independent, and a bet on the ratio needs no spread. It is read as one event a side, whatever is said: proved of a chain of statements alone (docs/proofs/pairs.md, section 4).
 func (c ClusteredCheck) matchings(from, to, away float64, size int64, level float64) (low, high float64) {
 	b := float64(size)/grid - blur
 	if b <= 0 {
