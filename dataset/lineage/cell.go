@@ -169,6 +169,7 @@ type column struct {
 	codes   []uint64 // of texts: the hash of each code; nil where there are more texts than rows
 	bits    uint32   // how much a cell tells, 0..maxBits, or longBits
 	chooses bool     // its cells choose rows
+	tells   uint16   // the same in parts of tellsUnit, which rare flags do, too
 	weight  float64  // 1/bits², by which ranks are multiplied; 0 where the column tells nothing
 	name    uint64   // the hash of its name
 }
@@ -222,6 +223,8 @@ const (
 	// longBits is what a long text tells, of longText bytes on average, where hardly two rows have the same: who has a document again has its row again, also beside some features of it. An id is shorter.
 	longBits = 15
 	longText = 40
+	// tellsUnit is one bit of what a column tells: a flag of one in a hundred rows tells 7 parts of it.
+	tellsUnit = 256
 	// tellingBits is what the cells of a column tell at least by which rows are chosen: then one value chooses few rows.
 	tellingBits = 5
 	// judged is from how many rows a column's bits are estimated.
@@ -262,8 +265,9 @@ func newColumn(h *hasher, c *dataset.Column, rows int) *column {
 		told = min(told, maxBits)
 		of.chooses = told >= tellingBits
 		of.bits, of.weight = uint32(told+0.5), 1/(told*told)
+		of.tells = uint16(told*tellsUnit + 0.5)
 		if long {
-			of.bits = longBits
+			of.bits, of.tells = longBits, longBits*tellsUnit
 		}
 	}
 	return of

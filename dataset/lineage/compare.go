@@ -14,8 +14,8 @@ const (
 	// Level is at most the probability that [Compare] takes chance for rows that came again, of two tables of independent rows of one law, or of rows that are independent beside one id that they have in
 	// common: of each of the kinds of tokens, in each direction, an equal part of it.
 	Level = 1e-6
-	// tests are how many there are: of each kind of tokens, and of rows with names by what they have alike and by what is equal, in each direction.
-	tests = 2*kinds + 2
+	// tests are how many there are: of each kind of tokens, and of rows with names by what they have alike and, in two ways, by what is equal, in each direction.
+	tests = 2*kinds + 3
 
 	// agreeing is the share of what the row that tells less holds that must be in the other one, and agreeingLarge of what the other one holds. A row that lost half of its
 	// columns, or got as many new ones, is the same row; one that shares a few columns with another (a place, a person) is not.
@@ -35,7 +35,9 @@ type Overlap struct {
 // old one's, and both have one key.
 func Compare(old, now *Sketch) (o Overlap) {
 	level := max(old.level, now.level) // of the rows that both have chosen
-	chance := sync.OnceValue(func() strangers { return strangersOf(&old.samples[whole], &now.samples[whole]) })
+	chance := sync.OnceValue(func() strangers {
+		return strangersOf(&old.samples[whole], &now.samples[whole], math.Log2(float64(max(old.Rows, now.Rows)))+idBits)
+	})
 	for kind := range kinds {
 		a, b := &old.samples[kind], &now.samples[kind]
 		// Old rows are looked up in all of the new table.
@@ -67,7 +69,7 @@ func Compare(old, now *Sketch) (o Overlap) {
 		o.OfNew = max(o.OfNew, beyondChance(kind, alike, rows, a, chance))
 	}
 	if m, met := now.met[old.named.identity()]; met {
-		if share := m.share(); share > 0 {
+		if share := m.share(old, now); share > 0 {
 			o.OfOld = max(o.OfOld, share)
 			o.OfNew = max(o.OfNew, min(1, float64(m.hits)/float64(m.rows)*old.named.distinct(old.Rows)/float64(now.Rows)))
 		}
@@ -140,14 +142,29 @@ func surprising(found int, others, share float64) bool {
 }
 
 // share is the share of the rows that were looked for that was found, or 0 where chance may have found them, in the two ways of beyondChance. Own rows that are alike to another one count for half, for two of them are alike to each other.
-func (m meeting) share() float64 {
-	of := func(found, own int, chance float64) float64 {
-		if !surprising(found, float64(own)/2, float64(m.rows)/(float64(m.rows)+float64(m.own)/2)) || !surprising(found, float64(m.rows-found), chance) {
-			return 0
-		}
-		return float64(found) / float64(m.rows)
+//
+// Where each row of the new table is there twice, its rows tell nothing of chance. If it has all columns of the old table, that table does: rows of one law are found in the new table about as often as they were copied in the old
+// one, or as many times as often as it has more rows.
+func (m meeting) share(old, now *Sketch) float64 {
+	beyond := func(found, own int) bool {
+		return surprising(found, float64(own)/2, float64(m.rows)/(float64(m.rows)+float64(m.own)/2))
 	}
-	return max(of(m.alike, m.ownAlike, m.chance.alike), of(m.equal, m.ownEqual, m.chance.equal))
+	copied := 0
+	for _, r := range old.named.rows {
+		if r.copies > 1 {
+			copied++
+		}
+	}
+	times := max(1, float64(now.Rows)/float64(old.Rows))
+	equal := beyond(m.equal, m.ownEqual) || m.whole && surprising(m.equal, float64(copied), times/(1+times))
+	share := 0.0
+	if beyond(m.alike, m.ownAlike) && surprising(m.alike, float64(m.rows-m.alike), m.chance.alike) {
+		share = float64(m.alike) / float64(m.rows)
+	}
+	if equal && surprising(m.equal, float64(m.rows-m.equal), m.chance.equal) {
+		share = max(share, float64(m.equal)/float64(m.rows))
+	}
+	return share
 }
 
 // strangers is how often a row of one table and a row of another agree, or are equal, that have nothing in common but an id.
@@ -161,8 +178,8 @@ const (
 	strangersErrors = 3
 )
 
-// strangersOf compares sampled rows of two tables, in each of which the cell that tells most is taken for the id and exchanged for that of the other. Rows of one cell are not counted: there is nothing beside that.
-func strangersOf(old, now *sample) strangers {
+// strangersOf compares sampled rows of two tables, in each of which the cells that tell most, id bits together, are taken for the id and exchanged for those of the other. Rows of one cell are not counted: there is nothing beside that.
+func strangersOf(old, now *sample, id float64) strangers {
 	alike, equal, compared := 0, 0, 0
 	n := max(len(old.tokens), len(now.tokens))
 	for i := range strangersCompared {
@@ -173,7 +190,10 @@ func strangersOf(old, now *sample) strangers {
 		if min(len(a), len(b)) < 2 {
 			continue
 		}
-		b = exchanged(b, telling(b), telling(a))
+		idA, idB := telling(a, id), telling(b, id)
+		for k := range min(len(idA), len(idB)) {
+			b = exchanged(b, idB[k], idA[k])
+		}
 		compared++
 		if same(a, b) {
 			alike++
@@ -197,9 +217,16 @@ func newStrangers(alike, equal, compared, draws int) strangers {
 	return strangers{larger(alike), larger(equal)}
 }
 
-// telling is the cell of a row that tells most.
-func telling(row []cell) cell {
-	return slices.MaxFunc(row, func(a, b cell) int { return cmp.Compare(a.bits(), b.bits()) })
+// telling are the cells of a row that tell most, so many bits together, and not all of them.
+func telling(row []cell, bits float64) []cell {
+	all := slices.Clone(row)
+	slices.SortStableFunc(all, func(a, b cell) int { return cmp.Compare(b.bits(), a.bits()) })
+	for k, told := 0, 0.0; k < len(all)-1; k++ {
+		if told += float64(all[k].bits()); told >= bits {
+			return all[:k+1]
+		}
+	}
+	return all[:len(all)-1]
 }
 
 // exchanged is a row with one cell instead of another.

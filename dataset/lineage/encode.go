@@ -14,7 +14,7 @@ const (
 
 	halvesKinds   = 9
 	halvesSample  = 256
-	choosesColumn = 0x80 // in the byte that says what a column tells
+	choosesColumn = 0x8000 // beside what a column tells
 )
 
 // ErrDamaged: the bytes are no sketch of this version.
@@ -43,11 +43,11 @@ func (s *Sketch) encode(v byte) []byte {
 	}
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(s.named.columns)))
 	for _, c := range s.named.columns {
-		told := c.bits
+		told := c.tells
 		if c.chooses {
 			told |= choosesColumn
 		}
-		b = append(binary.LittleEndian.AppendUint64(b, c.name), told)
+		b = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint64(b, c.name), told)
 	}
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(s.named.rows)))
 	for i, r := range s.named.rows {
@@ -152,9 +152,9 @@ func (d *decoder) named(n *named) error {
 	}
 	for i := range columns {
 		c := namedColumn{name: d.uint64()}
-		told := d.uint8()
-		c.bits, c.chooses = told&^choosesColumn, told&choosesColumn != 0
-		if c.bits > longBits || i > 0 && n.columns[i-1].name >= c.name {
+		told := d.uint16()
+		c.tells, c.chooses = told&^choosesColumn, told&choosesColumn != 0
+		if c.tells > longBits*tellsUnit || i > 0 && n.columns[i-1].name >= c.name {
 			return fmt.Errorf("%w: a column", ErrDamaged)
 		}
 		n.columns = append(n.columns, c)

@@ -25,7 +25,7 @@ type named struct {
 
 type namedColumn struct {
 	name    uint64 // the hash of its name
-	bits    uint8  // how much a cell tells
+	tells   uint16 // how much a cell tells, in parts of tellsUnit
 	chooses bool   // its cells choose rows
 }
 
@@ -93,19 +93,19 @@ func short(cell uint64) uint32 {
 // term is what a cell adds to a hash of cells with names: a multilinear hash (Carter and Wegman 1979), whose factors are the names'. Without a value it adds nothing.
 func term(cell uint32, name uint64) uint64 { return uint64(cell) * (name | 1) }
 
-// keep counts row i of those that are examined for the sample of rows with names.
-func (w *worker) keep(i int) {
+// keep counts row i of those that are examined for the sample of rows with names. It returns the hash of its cells with their names.
+func (w *worker) keep(i int) (hash uint64) {
 	all, sum := w.all[i*len(w.columns):(i+1)*len(w.columns)], uint64(0)
 	for _, k := range w.kept {
 		sum += term(short(all[k]), w.columns[k].name)
 	}
-	hash := mix(sum, w.h.named)
-	if hash > w.named.limit {
-		return
+	hash = mix(sum, w.h.named)
+	if hash > w.named.limit || sum == 0 {
+		return hash
 	}
 	if known := w.named.tokens[hash]; known != nil {
 		known.add(1)
-		return
+		return hash
 	}
 	row := &keptRow{namedRow{hash: hash, level: w.levels[i], copies: 1}, make([]uint32, len(w.kept))}
 	for at, k := range w.kept {
@@ -114,6 +114,7 @@ func (w *worker) keep(i int) {
 	if w.named.tokens[hash] = row; len(w.named.tokens) >= 2*NamedRows {
 		w.named.prune()
 	}
+	return hash
 }
 
 // add counts copies, as far as they can be counted.
@@ -136,7 +137,7 @@ func gatherNamed(workers []*worker) named {
 	var all named
 	for _, k := range workers[0].kept {
 		c := workers[0].columns[k]
-		all.columns = append(all.columns, namedColumn{c.name, uint8(c.bits), c.chooses})
+		all.columns = append(all.columns, namedColumn{c.name, c.tells, c.chooses})
 	}
 	for _, row := range total.sorted() {
 		all.cells = append(all.cells, row.cells...)

@@ -2,6 +2,7 @@ package lineage
 
 import (
 	"cmp"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -33,10 +34,11 @@ const (
 
 // meeting is what was found of some rows with names.
 type meeting struct {
-	rows                    int // that were looked for
-	alike, equal            int // of them, that were found: alike to another row, or the same in all columns of both tables
-	hits                    int // rows that they were found in
-	own, ownAlike, ownEqual int // rows of the new table, and which of them are so to another one that is no copy
+	rows                    int  // that were looked for
+	alike, equal            int  // of them, that were found: alike to another row, or the same in all columns of both tables
+	hits                    int  // rows that they were found in
+	own, ownAlike, ownEqual int  // rows of the new table, and which of them are so to another one
+	whole                   bool // all columns of the old table are in the new one
 	chance                  strangers
 }
 
@@ -104,13 +106,13 @@ func (s *search) common(w watched) (columns []int, whole, ok bool) {
 			continue
 		}
 		byName[c.name] = k
-		toldNew += int(c.bits)
+		toldNew += int(c.tells)
 		if c.chooses {
 			anyChoosing++
 		}
 	}
 	for _, c := range w.columns {
-		toldOld += int(c.bits)
+		toldOld += int(c.tells)
 		k, both := byName[c.name]
 		if !both {
 			if c.chooses {
@@ -119,7 +121,7 @@ func (s *search) common(w watched) (columns []int, whole, ok bool) {
 			continue
 		}
 		columns = append(columns, k)
-		told += int(s.all[k].bits)
+		told += int(s.all[k].tells)
 		switch {
 		case c.chooses && s.all[k].chooses:
 			choosing++
@@ -128,7 +130,7 @@ func (s *search) common(w watched) (columns []int, whole, ok bool) {
 		}
 	}
 	small, large := float64(min(toldOld, toldNew)), float64(max(toldOld, toldNew))
-	within := told >= containedNamed && float64(told) >= contained*small
+	within := told >= containedNamed*tellsUnit && float64(told) >= contained*small
 	ok = len(columns) > 1 && told > 0 && float64(told) >= agreeing*small && (within || float64(told) >= agreeingLarge*large)
 	return columns, s.level > 0 && 2*choosing <= anyChoosing, ok
 }
@@ -175,7 +177,6 @@ type searched interface {
 // own are rows of the new table.
 type own struct {
 	rows  []int
-	whole []uint64 // the hashes of all their cells
 	cells []uint32 // row by row
 }
 
@@ -183,15 +184,15 @@ type own struct {
 type slab struct {
 	columns []int
 	rows    []int
-	whole   []uint64
+	hashes  []uint64 // of the rows' cells with their names
 	cells   []uint32 // row by row
 }
 
-func (s *slab) add(row int, whole uint64, cells []uint64) {
+func (s *slab) add(row int, hash uint64, cells []uint64) {
 	if len(s.columns) == 0 {
 		return
 	}
-	s.rows, s.whole = append(s.rows, row), append(s.whole, whole)
+	s.rows, s.hashes = append(s.rows, row), append(s.hashes, hash)
 	for _, k := range s.columns {
 		s.cells = append(s.cells, short(cells[k]))
 	}
@@ -201,13 +202,13 @@ func (s *slab) add(row int, whole uint64, cells []uint64) {
 type examinedRows struct {
 	slab
 	places []int // of each column of the table, where its cells are in a row of the slab
-	order  []int // the places of the first own rows, by a hash of the row
+	order  []int // the places of the own rows: different ones, by a hash of all cells
 }
 
 func newExamined(s *search, workers []*worker) *examinedRows {
 	e := &examinedRows{slab: slab{columns: s.columns}, places: make([]int, len(s.all))}
 	for _, w := range workers {
-		e.rows, e.whole, e.cells = append(e.rows, w.slab.rows...), append(e.whole, w.slab.whole...), append(e.cells, w.slab.cells...)
+		e.rows, e.hashes, e.cells = append(e.rows, w.slab.rows...), append(e.hashes, w.slab.hashes...), append(e.cells, w.slab.cells...)
 		w.slab = slab{}
 	}
 	for at, k := range s.columns {
@@ -217,15 +218,16 @@ func newExamined(s *search, workers []*worker) *examinedRows {
 	for i := range e.order {
 		e.order[i] = i
 	}
-	by := func(i int) uint64 { return mix(uint64(e.rows[i]), s.h.set) }
-	slices.SortFunc(e.order, func(a, b int) int { return cmp.Compare(by(a), by(b)) })
+	by := func(i int) uint64 { return mix(e.hashes[i], s.h.set) }
+	slices.SortFunc(e.order, func(a, b int) int { return cmp.Or(cmp.Compare(by(a), by(b)), cmp.Compare(e.rows[a], e.rows[b])) })
+	e.order = slices.CompactFunc(e.order, func(a, b int) bool { return e.hashes[a] == e.hashes[b] })
 	e.order = e.order[:min(len(e.order), ownRows)]
 	return e
 }
 
 func (e *examinedRows) own(columns []int) (o own, err error) {
 	for _, i := range e.order {
-		o.rows, o.whole = append(o.rows, e.rows[i]), append(o.whole, e.whole[i])
+		o.rows = append(o.rows, e.rows[i])
 		for _, k := range columns {
 			o.cells = append(o.cells, e.cells[i*len(e.columns)+e.places[k]])
 		}
@@ -249,7 +251,7 @@ func (e *examinedRows) scan(columns []int, hunters []*hunter) error {
 						u.cells[at][i] = e.cells[(from+i)*len(e.columns)+e.places[k]]
 					}
 				}
-				u.look(n, func(i int) int { return e.rows[from+i] }, func(i int) uint64 { return e.whole[from+i] })
+				u.look(n, func(i int) int { return e.rows[from+i] })
 			}
 		})
 	}
@@ -265,7 +267,7 @@ func (w wholeTable) own(columns []int) (o own, err error) {
 	err = dataset.Guarded(func() {
 		for i := range n {
 			row := int(int64(i) * int64(w.table.Rows()) / int64(n))
-			o.rows, o.whole = append(o.rows, row), append(o.whole, w.hash(row))
+			o.rows = append(o.rows, row)
 			for _, k := range columns {
 				var cell [1]uint64
 				w.all[k].hashes(cell[:], w.h, row)
@@ -287,19 +289,8 @@ func (w wholeTable) scan(columns []int, hunters []*hunter) error {
 				u.cells[at][j] = short(cell)
 			}
 		}
-		u.look(to-from, func(j int) int { return from + j }, func(j int) uint64 { return w.hash(from + j) })
+		u.look(to-from, func(j int) int { return from + j })
 	}, func(int) {})
-}
-
-// hash is that of all cells of a row.
-func (w wholeTable) hash(row int) (sum uint64) {
-	var cell [1]uint64
-	for _, c := range w.all {
-		if c.hashes(cell[:], w.h, row); cell[0] != null {
-			sum += mix(cell[0], w.h.token[whole])
-		}
-	}
-	return sum
 }
 
 // hunt looks for rows in a table: those of others and own ones, the targets.
@@ -314,26 +305,23 @@ type hunt struct {
 	targets []*target
 	cells   []uint32 // of the targets, row by row
 	hashes  hashes
-	tells   int // what all columns of the new table tell: of rows without enough of it copies are not told from others
+	ids     []bool // of the columns, which are taken for the id in strangers
 }
 
 // target is a row that is looked for.
 type target struct {
-	table int // whose row it is; -1 is an own one
-	row   int // of an own one
-	whole uint64
+	table int          // whose row it is; -1 is an own one
+	row   int          // of an own one
+	live  bool         // it has a hash by which it is looked up
 	hits  atomic.Int32 // rows that are alike
 	equal atomic.Bool
 }
 
 func newHunt(s *search, g *group, mine own) *hunt {
 	h := &hunt{s: s, group: g, mine: mine}
-	for _, c := range s.all {
-		h.tells += int(c.bits)
-	}
 	members := make([]string, maxSets) // of each set, its columns
 	for _, k := range g.columns {
-		h.bits, h.names = append(h.bits, int(s.all[k].bits)), append(h.names, s.all[k].name)
+		h.bits, h.names = append(h.bits, int(s.all[k].tells)), append(h.names, s.all[k].name)
 		name := s.all[k].name
 		for set := range maxSets {
 			in := true
@@ -359,8 +347,8 @@ func newHunt(s *search, g *group, mine own) *hunt {
 		h.n++
 	}
 	h.cells = append(h.cells, mine.cells...)
-	for i, row := range mine.rows {
-		h.targets = append(h.targets, &target{table: -1, row: row, whole: mine.whole[i]})
+	for _, row := range mine.rows {
+		h.targets = append(h.targets, &target{table: -1, row: row})
 	}
 	for t, w := range g.tables {
 		places := make([]int, len(g.columns))
@@ -382,6 +370,7 @@ func newHunt(s *search, g *group, mine own) *hunt {
 		h.add(int32(id))
 	}
 	h.thin()
+	h.ids = idsOf(h.bits, s.table.Rows())
 	return h
 }
 
@@ -406,31 +395,24 @@ func (h *hunt) add(id int32) {
 	}
 }
 
-// thin drops the hashes that say nothing. An own row is no reason against itself.
+// thin drops the hashes that say nothing, which many own rows have. An own row is no reason against itself.
 func (h *hunt) thin() {
-	different := map[uint64]bool{}
 	for slot, first := range h.hashes.first {
-		clear(different)
+		mine := 0
 		for e := first; e != 0; e = h.hashes.entries[e].next {
-			switch id := h.hashes.entries[e].id; {
-			case h.targets[id].table >= 0:
-			case h.tells >= copyBits:
-				different[h.targets[id].whole] = true
-			default:
-				different[uint64(id)] = true
+			if h.targets[h.hashes.entries[e].id].table < 0 {
+				mine++
 			}
-		}
-		if len(different) < heavy {
-			continue
 		}
 		kept := &h.hashes.first[slot]
 		for e := first; e != 0; e = h.hashes.entries[e].next {
-			if len(different) == heavy && h.targets[h.hashes.entries[e].id].table < 0 {
+			if t := h.targets[h.hashes.entries[e].id]; mine < heavy || mine == heavy && t.table < 0 {
+				t.live = true
 				*kept = e
 				kept = &h.hashes.entries[e].next
 			}
 		}
-		if *kept = 0; h.hashes.first[slot] == 0 {
+		if *kept = 0; h.hashes.first[slot] == 0 && first != 0 {
 			h.hashes.first[slot] = first // the slot stays taken
 			h.hashes.entries[first] = hashed{hash: h.hashes.entries[first].hash, id: nobody}
 		}
@@ -491,7 +473,7 @@ func newHunter(h *hunt) *hunter {
 }
 
 // look looks at n rows, whose cells were written.
-func (u *hunter) look(n int, row func(i int) int, whole func(i int) uint64) {
+func (u *hunter) look(n int, row func(i int) int) {
 	for set := range u.n {
 		clear(u.sums[set][:n])
 	}
@@ -515,7 +497,7 @@ func (u *hunter) look(n int, row func(i int) int, whole func(i int) uint64) {
 			}
 			for e := u.hashes.first[u.hashes.slot(u.hash(set, sum))]; e != 0; e = u.hashes.entries[e].next {
 				if id := u.hashes.entries[e].id; id != nobody {
-					u.compare(int(id), i, row(i), whole)
+					u.compare(int(id), i, row(i))
 				}
 			}
 		}
@@ -523,28 +505,26 @@ func (u *hunter) look(n int, row func(i int) int, whole func(i int) uint64) {
 }
 
 // compare compares a target with row i of the block, once.
-func (u *hunter) compare(id, i, row int, whole func(i int) uint64) {
+func (u *hunter) compare(id, i, row int) {
 	t := u.targets[id]
 	if u.last[id] == row+1 || t.table < 0 && t.row == row {
 		return
 	}
 	u.last[id] = row + 1
-	alike, equal := u.alike(u.of(id), func(at int) uint32 { return u.cells[at][i] }, -1)
-	if !alike || t.table < 0 && (t.hits.Load() > 0 && (t.equal.Load() || !equal) || u.tells >= copyBits && whole(i) == t.whole) {
-		return
-	}
-	t.hits.Add(1)
-	if equal {
-		t.equal.Store(true)
+	if alike, equal := u.alike(u.of(id), func(at int) uint32 { return u.cells[at][i] }, nil); alike {
+		t.hits.Add(1)
+		if equal {
+			t.equal.Store(true)
+		}
 	}
 }
 
-// alike reports whether two rows agree in most of what they hold, and whether in all, if they had the same value in the column at given.
-func (h *hunt) alike(a []uint32, b func(at int) uint32, given int) (alike, equal bool) {
+// alike reports whether two rows agree in most of what they hold, and whether in all, if they had the same values in the columns that are given.
+func (h *hunt) alike(a []uint32, b func(at int) uint32, given []bool) (alike, equal bool) {
 	told, agreed, equal := 0, 0, true
 	for at, cell := range a {
 		switch other := b(at); {
-		case at == given || cell == other && cell != 0:
+		case given != nil && given[at] || cell == other && cell != 0:
 			told += h.bits[at]
 			agreed += h.bits[at]
 		case cell != other:
@@ -564,7 +544,9 @@ func (h *hunt) meetings() []meeting {
 		if t.table >= 0 {
 			m = &all[t.table]
 		}
-		m.rows++
+		if m.rows++; t.table < 0 && !t.live {
+			m.rows-- // it cannot be found
+		}
 		if n := int(t.hits.Load()); n > 0 {
 			m.alike++
 			m.hits += n
@@ -573,26 +555,47 @@ func (h *hunt) meetings() []meeting {
 			m.equal++
 		}
 	}
-	first := mine.rows
+	first := len(h.mine.rows)
 	for at := range all {
 		m := &all[at]
 		m.own, m.ownAlike, m.ownEqual = mine.rows, mine.alike, mine.equal
+		m.whole = len(h.names) == len(h.group.tables[at].columns)
 		m.chance = h.strangers(first, m.rows)
 		first += m.rows
 	}
 	return all
 }
 
-// strangers compares n targets from first on with own rows, as if they had the same value in the column that tells most.
+// idBits is how much more than the number of a table's rows columns must tell to be taken for an id of its rows.
+const idBits = 2
+
+// idsOf are the columns that tell most, as many as could be an id of each of so many rows, and not all of them: a date and a store are one together.
+func idsOf(bits []int, rows int) []bool {
+	order := make([]int, len(bits))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(bits[b], bits[a]) })
+	ids, told := make([]bool, len(bits)), 0.0
+	for _, at := range order[:len(order)-1] {
+		if told >= math.Log2(float64(rows))+idBits {
+			break
+		}
+		ids[at], told = true, told+float64(bits[at])/tellsUnit
+	}
+	return ids
+}
+
+// strangers compares n targets from first on with own rows, as if they had the same id.
 func (h *hunt) strangers(first, n int) strangers {
-	mine, id := len(h.mine.rows), slices.Index(h.bits, slices.Max(h.bits))
+	mine := len(h.mine.rows)
 	alike, equal, compared := 0, 0, 0
 	for i := range strangersCompared {
 		if mine == 0 || n == 0 {
 			break
 		}
 		b := h.of((i + i/n) % mine) // each time around with another one
-		a, e := h.alike(h.of(first+i%n), func(at int) uint32 { return b[at] }, id)
+		a, e := h.alike(h.of(first+i%n), func(at int) uint32 { return b[at] }, h.ids)
 		compared++
 		if a {
 			alike++

@@ -431,9 +431,8 @@ func (w *worker) examine() {
 		}
 		if w.whole[i] != 0 {
 			w.add(whole, mix(w.whole[i], w.h.token[whole]), i)
-			w.keep(i)
 		}
-		w.slab.add(w.chosen[i], w.whole[i], w.all[i*len(w.columns):(i+1)*len(w.columns)])
+		w.slab.add(w.chosen[i], w.keep(i), w.all[i*len(w.columns):(i+1)*len(w.columns)])
 	}
 	w.chosen, w.levels = w.chosen[:0], w.levels[:0]
 }
