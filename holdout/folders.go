@@ -66,6 +66,9 @@ func (c *creation) find(up Upload) (digests map[string][sha256.Size]byte, err er
 		return nil, invalid("split", "split=given needs the parts training and holdout in the body, and no path")
 	}
 	name, table, _ := strings.Cut(c.settings.Path, "/")
+	if table == "" {
+		table = "." // the directory itself
+	}
 	root, known := c.service.folders[name]
 	switch {
 	case !known:
@@ -106,8 +109,11 @@ func (c *creation) find(up Upload) (digests map[string][sha256.Size]byte, err er
 		if err != nil {
 			return nil, invalid("path", "path: %s cannot be read: %s", c.hidden(f.Path), c.hidden(err.Error()))
 		}
-		fmt.Fprintf(h, "%q %d %d\n", f.Path, info.Size(), info.ModTime().UnixNano())
-		f.Path = real
+		f.Size, f.Modified = info.Size(), info.ModTime().UnixNano()
+		fmt.Fprintf(h, "%q %d %d\n", f.Path, f.Size, f.Modified)
+		if f.Path, err = filepath.Rel(root, real); err != nil {
+			return nil, err // both are absolute
+		}
 	}
 	c.files = files
 	return map[string][sha256.Size]byte{partTable: [sha256.Size]byte(h.Sum(nil))}, nil
@@ -120,13 +126,9 @@ func (c *creation) hidden(text string) string {
 }
 
 // decodeFiles decodes what find has found.
-func (c *creation) decodeFiles(dir string, as map[string]dataset.Kind) (result ingest.Result, t *dataset.Table, err error) {
-	limits := ingest.Limits{MemoryBytes: c.service.decodeMemory}
-	if len(c.files) == 1 && len(c.files[0].Keys) == 0 {
-		result, t, err = ingest.RunAs(c.ctx, c.service.decoder, c.files[0].Path, dir, limits, as)
-	} else {
-		result, t, err = ingest.RunFiles(c.ctx, c.service.decoder, c.files, dir, limits)
-	}
+func (c *creation) decodeFiles(dir string) (result ingest.Result, t *dataset.Table, err error) {
+	name, _, _ := strings.Cut(c.settings.Path, "/")
+	result, t, err = ingest.RunFiles(c.ctx, c.service.decoder, c.service.folders[name], c.files, dir, ingest.Limits{MemoryBytes: c.service.decodeMemory})
 	if e := (*ingest.Error)(nil); errors.As(err, &e) {
 		e.Detail = c.hidden(e.Detail)
 	}

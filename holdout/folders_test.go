@@ -56,6 +56,9 @@ func lake(t *testing.T, table *dataset.Table) (root, beside string) {
 	must(t, os.MkdirAll(filepath.Join(root, "links"), 0o700))
 	must(t, os.Symlink(filepath.Join(beside, "secret.parquet"), filepath.Join(root, "links", "a.parquet")))
 	must(t, os.Symlink(beside, filepath.Join(root, "away")))
+	must(t, os.MkdirAll(filepath.Join(root, "within", "region=a"), 0o700))
+	put(filepath.Join(root, "within", "region=a", "a.parquet"), parquet(t, rowsBetween(t, table, 0, 10)))
+	must(t, os.Symlink(filepath.Join(root, "within", "region=a"), filepath.Join(root, "within", "region=b")))
 	must(t, os.Symlink(filepath.Join(root, "visits.parquet"), filepath.Join(root, "again.parquet")))
 	return root, beside
 }
@@ -106,7 +109,9 @@ func TestPathIsRefused(t *testing.T) {
 		"lake/links":                 "leads out of the directory",
 		"lake/away":                  "leads out of the directory",
 		"lake/away/secret.parquet":   "leads out of the directory",
-		"lake/damaged":               "lake/damaged/b.parquet: ",
+		"lake/within":                "lake/within/region=b is a link to a directory",
+		"lake":                       "is a link to a directory", // the first of them
+		"lake/damaged":               "damaged/b.parquet: ",
 		"lake/visits/../../etc":      "without a way out",
 		"lake/same.txt":              "is empty",
 		"lake/visits/nothing/at/all": "there is no table",

@@ -248,7 +248,7 @@ func (c *creation) decodePart(part string, as map[string]dataset.Kind) (ingest.R
 	var t *dataset.Table
 	var err error
 	if c.files != nil {
-		result, t, err = c.decodeFiles(dir, as)
+		result, t, err = c.decodeFiles(dir)
 	} else {
 		result, t, err = ingest.RunAs(c.ctx, c.service.decoder, c.uploads[part], dir, ingest.Limits{MaxFileBytes: c.service.limits.UploadBytes, MemoryBytes: c.service.decodeMemory}, as)
 	}

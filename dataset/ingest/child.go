@@ -19,7 +19,8 @@ import (
 // request is what the parent writes to the child's standard input.
 type request struct {
 	Path   string                  `json:"path,omitempty"`
-	Files  []PartFile              `json:"files,omitempty"` // of one table, in the place of Path
+	Root   string                  `json:"root,omitempty"`  // a directory, and
+	Files  []PartFile              `json:"files,omitempty"` // files of one table in it, in the place of Path
 	Dir    string                  `json:"dir"`
 	Limits Limits                  `json:"limits"`
 	As     map[string]dataset.Kind `json:"as,omitempty"`
@@ -70,7 +71,7 @@ func ChildMain() int {
 	// A service manager signals the whole group when it stops the server, which ends its children itself.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if len(req.Files) > 0 {
-		return answer(joinedFiles(req.Files, req.Dir, lim))
+		return answer(filesOf(req.Root, req.Files, req.Dir, lim))
 	}
 	return answer(DecodeAs(context.Background(), req.Path, req.Dir, lim, req.As))
 }
@@ -108,9 +109,20 @@ func Run(ctx context.Context, argv []string, path, dir string, lim Limits) (Resu
 	return res, nil
 }
 
-// joinedFiles is [Join], whose errors are all for who has sent the files.
-func joinedFiles(files []PartFile, dir string, lim Limits) (Result, error) {
-	res, err := Join(context.Background(), files, dir, lim, func(int) {})
+// filesOf is [Join], or [Decode] of one file, of files in a directory. Errors are all for who has named the files.
+func filesOf(directory string, files []PartFile, dir string, lim Limits) (res Result, err error) {
+	root, err := os.OpenRoot(directory)
+	if err != nil {
+		return Result{}, &Error{Kind: Unavailable, Detail: "the directory of the files cannot be read", Err: err}
+	}
+	defer root.Close()
+	if len(files) == 1 && len(files[0].Keys) == 0 {
+		if res, err = files[0].decode(context.Background(), root, dir, lim, nil); err != nil {
+			err = fmt.Errorf("%s: %w", files[0].Path, err)
+		}
+	} else {
+		res, err = joinIn(context.Background(), root, files, dir, lim, func(int) {})
+	}
 	e := (*Error)(nil)
 	switch {
 	case err == nil:
@@ -125,9 +137,10 @@ func joinedFiles(files []PartFile, dir string, lim Limits) (Result, error) {
 	return Result{}, &said
 }
 
-// RunFiles is Run by [Join]: the rows of all files, one behind another. It returns the dataset as [RunAs] does.
-func RunFiles(ctx context.Context, argv []string, files []PartFile, dir string, lim Limits) (Result, *dataset.Table, error) {
-	return runRequest(ctx, argv, request{Files: files, Dir: dir, Limits: lim.withDefaults()})
+// RunFiles is Run by [Join]: the rows of all files, one behind another, whose paths are within a directory. Nothing outside of it is read, whatever links become of the paths meanwhile, and no file that was changed since
+// its Size and Modified were looked at. It returns the dataset as [RunAs] does.
+func RunFiles(ctx context.Context, argv []string, root string, files []PartFile, dir string, lim Limits) (Result, *dataset.Table, error) {
+	return runRequest(ctx, argv, request{Root: root, Files: files, Dir: dir, Limits: lim.withDefaults()})
 }
 
 // RunAs is Run by [DecodeAs]. It returns the dataset as it was opened to be verified, which takes a look at every value; the caller closes it.

@@ -42,7 +42,18 @@ func Decode(ctx context.Context, path, dir string, lim Limits) (Result, error) {
 
 // DecodeAs is Decode where columns by these names are read as another part of the same table has them: integers and decimals without a fraction ([Whole]) as Text of
 // digits, and columns without any value ([Skipped].Empty) as nulls of any kind. What else as names is read as Decode does.
-func DecodeAs(ctx context.Context, path, dir string, lim Limits, as map[string]dataset.Kind) (res Result, err error) {
+func DecodeAs(ctx context.Context, path, dir string, lim Limits, as map[string]dataset.Kind) (Result, error) {
+	return decodeFile(ctx, func() (*os.File, error) {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, notRead(err)
+		}
+		return f, nil
+	}, dir, lim, as)
+}
+
+// decodeFile is DecodeAs of what open opens.
+func decodeFile(ctx context.Context, open func() (*os.File, error), dir string, lim Limits, as map[string]dataset.Kind) (res Result, err error) {
 	lim = lim.withDefaults()
 	d := &decoder{ctx: ctx, lim: lim, as: as, pages: newPages(lim.MaxPageBytes)}
 	defer func() {
@@ -56,7 +67,7 @@ func DecodeAs(ctx context.Context, path, dir string, lim Limits, as map[string]d
 			}
 		}
 	}()
-	if err := d.open(path); err != nil {
+	if err := d.open(open); err != nil {
 		return Result{}, err
 	}
 	defer d.source.Close()
@@ -100,10 +111,10 @@ type unsaid struct {
 }
 
 // open checks the outer form of the file and reads the footer.
-func (d *decoder) open(path string) error {
-	f, err := os.Open(path)
+func (d *decoder) open(open func() (*os.File, error)) error {
+	f, err := open()
 	if err != nil {
-		return notRead(err)
+		return err
 	}
 	d.source = f
 	if err := d.checkFrame(); err != nil {

@@ -2,7 +2,9 @@ package ingest
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -10,12 +12,67 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+
+	"github.com/holdoutd/holdoutd/dataset"
 )
 
 // PartFile is one of the files that a table was written in.
 type PartFile struct {
 	Path string
 	Keys []PartitionKey // what its directories say of all its rows, from the outermost one
+	// Size and Modified are what [RunFiles] must find still: bytes, and nanoseconds since 1970.
+	Size, Modified int64
+}
+
+// decode decodes a file in a directory.
+func (p PartFile) decode(ctx context.Context, root *os.Root, dir string, lim Limits, as map[string]dataset.Kind) (Result, error) {
+	res, err := decodeFile(ctx, func() (*os.File, error) {
+		f, err := root.OpenFile(p.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // what is no file must not be waited for
+		if err != nil {
+			return nil, notThere(err)
+		}
+		info, err := f.Stat()
+		if err == nil {
+			err = p.unchanged(info)
+		}
+		if err != nil {
+			return nil, errorsJoin(err, f.Close())
+		}
+		return f, nil
+	}, dir, lim, as)
+	if err != nil {
+		return res, err
+	}
+	info, err := root.Stat(p.Path) // once more, after all was read
+	if err != nil {
+		err = notThere(err)
+	} else {
+		err = p.unchanged(info)
+	}
+	if err != nil {
+		return Result{}, errorsJoin(err, os.RemoveAll(dir))
+	}
+	return res, nil
+}
+
+// unchanged refuses a file that is not the one that was looked at.
+func (p PartFile) unchanged(info fs.FileInfo) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return refuse(Unsupported, "it is no file")
+	case info.Size() != p.Size || info.ModTime().UnixNano() != p.Modified:
+		return refuse(Unsupported, "it was changed while the table was read; name the table again when it is written")
+	}
+	return nil
+}
+
+// notThere is about a file of a directory that cannot be opened.
+func notThere(err error) error {
+	if cause := (*fs.PathError)(nil); errors.As(err, &cause) {
+		return &Error{Kind: Unsupported, Detail: "it cannot be read: " + cause.Err.Error(), Err: err}
+	}
+	return err
 }
 
 // PartitionKey is a column that a directory names, such as region=a.
@@ -39,6 +96,11 @@ func PartFiles(folder string) ([]PartFile, error) {
 	var files []PartFile
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		hidden := path != folder && strings.ContainsAny(entry.Name()[:1], "_.")
+		if err == nil && !hidden && path != folder && entry.Type()&fs.ModeSymlink != 0 {
+			if info, err := os.Stat(path); err == nil && info.IsDir() {
+				return fmt.Errorf("%s is a link to a directory, whose rows would be left out; put the directory in its place", path)
+			}
+		}
 		switch {
 		case err != nil:
 			return err
@@ -47,8 +109,10 @@ func PartFiles(folder string) ([]PartFile, error) {
 		case hidden || entry.IsDir() || filepath.Ext(path) != partFileSuffix:
 			return nil
 		}
-		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // a link to a file is one
+		if info, err := os.Stat(path); err != nil { // of a link, what it leads to
 			return err
+		} else if !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is no file", path)
 		}
 		below, err := filepath.Rel(folder, filepath.Dir(path))
 		files = append(files, PartFile{Path: path, Keys: partitionKeys(below)})

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -183,6 +184,26 @@ func TestJoinedTextsAreLimited(t *testing.T) {
 	}
 }
 
+// inRoot are the part files of a folder, by paths within it, as they are now.
+func inRoot(t *testing.T, folder string) []PartFile {
+	t.Helper()
+	files, err := PartFiles(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range files {
+		info, err := os.Stat(files[i].Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[i].Size, files[i].Modified = info.Size(), info.ModTime().UnixNano()
+		if files[i].Path, err = filepath.Rel(folder, files[i].Path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
 // TestRunFiles: the child joins files as this process does, also more of them than it may hold open, and says which one is damaged; an error leaves nothing.
 func TestRunFiles(t *testing.T) {
 	self, err := os.Executable()
@@ -195,12 +216,9 @@ func TestRunFiles(t *testing.T) {
 			dataset.Column{Field: dataset.Field{Name: "x", Kind: dataset.Number, Source: "INT64"}, Numbers: []float64{float64(i), 7}}, dataset.NewText("s", []string{"a", fmt.Sprint("b", i%5)}, nil))
 	}
 	folder, work := lay(t, laid), t.TempDir()
-	files, err := PartFiles(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := inRoot(t, folder)
 	dir := filepath.Join(work, "table")
-	res, table, err := RunFiles(t.Context(), []string{self, childDecode}, files, dir, Limits{})
+	res, table, err := RunFiles(t.Context(), []string{self, childDecode}, folder, files, dir, Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,17 +235,39 @@ func TestRunFiles(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(files[7].Path, []byte("PAR1 and no more"), 0o600); err != nil {
+	seventh := filepath.Join(folder, files[7].Path)
+	if err := os.WriteFile(seventh, []byte("PAR1 and no more"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = RunFiles(t.Context(), []string{self, childDecode}, files, dir, Limits{})
+	files = inRoot(t, folder)
+	_, _, err = RunFiles(t.Context(), []string{self, childDecode}, folder, files, dir, Limits{})
 	if e := (*Error)(nil); !errors.As(err, &e) || e.Kind == Internal || !strings.HasPrefix(e.Detail, files[7].Path+": ") {
 		t.Errorf("a damaged file: %v", err)
+	}
+	outside := filepath.Join(t.TempDir(), "outside.parquet")
+	exportTo(t, outside, whole(t, "x", 1, 2))
+	for name, c := range map[string]struct {
+		change func() error
+		says   string
+	}{
+		"a link that leads out":   {func() error { return os.Symlink(outside, seventh) }, "cannot be read"},
+		"a link of the same kind": {func() error { return os.Symlink("../../"+filepath.Base(outside), seventh) }, "cannot be read"},
+		"a pipe":                  {func() error { return syscall.Mkfifo(seventh, 0o600) }, "is no file"},
+		"another file":            {func() error { return os.WriteFile(seventh, []byte("PAR1"), 0o600) }, "was changed"},
+		"none":                    {func() error { return nil }, "cannot be read"},
+	} {
+		if err := errors.Join(os.RemoveAll(seventh), c.change()); err != nil {
+			t.Fatal(name, err)
+		}
+		_, _, err = RunFiles(t.Context(), []string{self, childDecode}, folder, files, dir, Limits{})
+		if e := (*Error)(nil); !errors.As(err, &e) || !strings.Contains(e.Detail, c.says) || e.Kind == Internal || e.Kind == Unavailable {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if err := os.Mkdir(dir+partsSuffix, 0o700); err != nil { // what a child leaves that is killed while it joins
 		t.Fatal(err)
 	}
-	if _, _, err = RunFiles(t.Context(), []string{self, childKilled}, files, dir, Limits{}); err == nil {
+	if _, _, err = RunFiles(t.Context(), []string{self, childKilled}, folder, files, dir, Limits{}); err == nil {
 		t.Error("a child that was killed has joined files")
 	}
 	if left, err := os.ReadDir(work); err != nil || len(left) > 0 {

@@ -22,7 +22,12 @@ import (
 //   - The keys of the paths are columns behind the others: numbers, where all are whole numbers that a float64 holds, else texts. Where all files have the column
 //     themselves, as Polars writes them, it is theirs.
 func Join(ctx context.Context, files []PartFile, dir string, lim Limits, report func(done int)) (res Result, err error) {
-	j := joined{lim: lim.withDefaults(), work: dir + partsSuffix}
+	return joinIn(ctx, nil, files, dir, lim, report)
+}
+
+// joinIn is Join of files in a directory, where root is not nil.
+func joinIn(ctx context.Context, root *os.Root, files []PartFile, dir string, lim Limits, report func(done int)) (res Result, err error) {
+	j := joined{root: root, lim: lim.withDefaults(), work: dir + partsSuffix}
 	defer func() {
 		for _, t := range j.tables {
 			if t != nil { // its file could not be decoded
@@ -61,6 +66,7 @@ const partsSuffix = ".parts"
 
 // joined is a table that comes in files, those with rows.
 type joined struct {
+	root    *os.Root
 	lim     Limits
 	work    string
 	files   []PartFile
@@ -90,7 +96,12 @@ func (j *joined) decodeAs(ctx context.Context, i int, as map[string]dataset.Kind
 		}
 		j.tables[i] = nil
 	}
-	if j.results[i], err = DecodeAs(ctx, j.files[i].Path, dir, j.lim, as); err != nil {
+	if j.root != nil {
+		j.results[i], err = j.files[i].decode(ctx, j.root, dir, j.lim, as)
+	} else {
+		j.results[i], err = DecodeAs(ctx, j.files[i].Path, dir, j.lim, as)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", j.files[i].Path, err)
 	}
 	t, err := dataset.Open(dir)

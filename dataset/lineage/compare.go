@@ -69,9 +69,16 @@ func Compare(old, now *Sketch) (o Overlap) {
 		o.OfNew = max(o.OfNew, beyondChance(kind, alike, rows, a, chance))
 	}
 	if m, met := now.met[old.named.identity()]; met {
-		if share := m.share(old, now); share > 0 {
-			o.OfOld = max(o.OfOld, share)
-			o.OfNew = max(o.OfNew, min(1, float64(m.hits)/float64(m.rows)*old.named.distinct(old.Rows)/float64(now.Rows)))
+		alike, equal := m.surprising(old, now)
+		add := func(found, in int) {
+			o.OfOld = max(o.OfOld, float64(found)/float64(m.rows))
+			o.OfNew = max(o.OfNew, min(1, float64(in)/float64(m.rows)*old.named.distinct(old.Rows)/float64(now.Rows)))
+		}
+		if alike {
+			add(m.alike, m.alikes)
+		}
+		if equal {
+			add(m.equal, m.equals)
 		}
 	}
 	// What is too few of a large table to be told from chance may be most of a small one; the rows are the same.
@@ -141,11 +148,11 @@ func surprising(found int, others, share float64) bool {
 	return found > 0 && share < 1 && (share <= 0 || mathext.RegIncBeta(float64(found), others+1, share) <= Level/tests)
 }
 
-// share is the share of the rows that were looked for that was found, or 0 where chance may have found them, in the two ways of beyondChance. Own rows that are alike to another one count for half, for two of them are alike to each other.
+// surprising reports whether more rows are alike, or equal, than chance brings, in the two ways of beyondChance. Own rows that are alike to another one count for half, for two of them are alike to each other.
 //
 // Where each row of the new table is there twice, its rows tell nothing of chance. If it has all columns of the old table, that table does: rows of one law are found in the new table about as often as they were copied in the old
 // one, or as many times as often as it has more rows.
-func (m meeting) share(old, now *Sketch) float64 {
+func (m meeting) surprising(old, now *Sketch) (alike, equal bool) {
 	beyond := func(found, own int) bool {
 		return surprising(found, float64(own)/2, float64(m.rows)/(float64(m.rows)+float64(m.own)/2))
 	}
@@ -156,15 +163,9 @@ func (m meeting) share(old, now *Sketch) float64 {
 		}
 	}
 	times := max(1, float64(now.Rows)/float64(old.Rows))
-	equal := beyond(m.equal, m.ownEqual) || m.whole && surprising(m.equal, float64(copied), times/(1+times))
-	share := 0.0
-	if beyond(m.alike, m.ownAlike) && surprising(m.alike, float64(m.rows-m.alike), m.chance.alike) {
-		share = float64(m.alike) / float64(m.rows)
-	}
-	if equal && surprising(m.equal, float64(m.rows-m.equal), m.chance.equal) {
-		share = max(share, float64(m.equal)/float64(m.rows))
-	}
-	return share
+	alike = beyond(m.alike, m.ownAlike) && surprising(m.alike, float64(m.rows-m.alike), m.chance.alike)
+	equal = (beyond(m.equal, m.ownEqual) || m.whole && surprising(m.equal, float64(copied), times/(1+times))) && surprising(m.equal, float64(m.rows-m.equal), m.chance.equal)
+	return alike, equal
 }
 
 // strangers is how often a row of one table and a row of another agree, or are equal, that have nothing in common but an id.

@@ -184,6 +184,31 @@ func TestOrdinary(t *testing.T) {
 			return []dataset.Column{numbered("lat", func() float64 { i++; return float64(i/60) * 0.25 }, 3600), numbered("lon", func() float64 { j++; return float64(j%60) * 0.25 }, 3600),
 				numbered("temperature", func() float64 { return math.Round(10*(15+5*r.NormFloat64())) / 10 }, 3600), numbered("rain", func() float64 { return max(0, math.Round(10*r.NormFloat64())) }, 3600)}
 		},
+		"right and wrong answers": func(s uint64) []dataset.Column { // which follow one ability
+			r := rand.New(rand.NewPCG(s, 1))
+			ability := make([]float64, 3000)
+			for i := range ability {
+				ability[i] = 2 * r.NormFloat64()
+			}
+			var c []dataset.Column
+			for k := range 20 + 20*int(s%2) {
+				i := -1
+				c = append(c, numbered(fmt.Sprint("item", k), func() float64 {
+					i++
+					return float64(uint8(math.Round(1/(1+math.Exp(float64(k%10)/3-1.5-ability[i]))*0.999+0.5*(2*r.Float64()-1)+0.0005)) & 1)
+				}, 3000))
+			}
+			return c
+		},
+		"days of stores": func(s uint64) []dataset.Column {
+			r := rand.New(rand.NewPCG(s, 1))
+			i, j := -1, -1
+			c := []dataset.Column{numbered("day", func() float64 { i++; return float64(i / 30) }, 3000), numbered("store", func() float64 { j++; return float64(1000 + j%30) }, 3000)}
+			for k := range 3 {
+				c = append(c, numbered(fmt.Sprint("flag", k), func() float64 { return float64(r.IntN(2)) }, 3000))
+			}
+			return c
+		},
 		"hours of a day": func(s uint64) []dataset.Column {
 			r := rand.New(rand.NewPCG(s, 1))
 			i, j := -1, -1

@@ -36,6 +36,7 @@ func poorTables(seed uint64) map[string][]dataset.Column {
 	return map[string][]dataset.Column{
 		"40 answers, age and zip":       append(several(40, "q", uniform(5)), several(1, "age", uniform(60))[0], several(1, "zip", uniform(900))[0]),
 		"60 flags":                      several(60, "f", uniform(2)),
+		"150 rare flags":                several(150, "r", func(int) float64 { return float64(r.IntN(16) / 15) }),
 		"60 flags and a zip":            append(several(60, "f", uniform(2)), several(1, "zip", uniform(900))[0]),
 		"60 flags and a measurement":    append(several(60, "f", uniform(2)), several(1, "weight", func(int) float64 { return r.NormFloat64() })[0]),
 		"64 pixels and a serial number": append(several(64, "p", uniform(17)), several(1, "serial", func(int) float64 { serial++; return float64(serial) })[0]),
@@ -198,8 +199,15 @@ func TestCopies(t *testing.T) {
 	if o := overlap(t, joined(once, joined(once, once)), joined(once, others)); o.OfOld < 0.9 || math.Abs(o.OfNew-0.5) > 0.05 {
 		t.Errorf("of one half of the rows, which are all of the old ones, are recognised %+v", o)
 	}
-	if o := overlap(t, once, joined(once, once)); o.OfOld < 0.9 || o.OfNew < 0.9 {
-		t.Errorf("of rows that come twice are recognised %+v", o)
+	for name, old := range map[string][]dataset.Column{"flags": once, "people": people(4, 3000)} {
+		twice := joined(old, old)
+		rows, at := table(t, twice).Rows(), -1
+		twice = append(twice, numbered("copy", func() float64 { at++; return float64(at / (rows / 2)) }, rows))
+		for what, now := range map[string][]dataset.Column{"": twice[:len(old)], ", with a mark": twice} {
+			if o := overlap(t, old, now); o.OfOld < 0.9 || o.OfNew < 0.9 {
+				t.Errorf("%s: of rows that come twice%s are recognised %+v", name, what, o)
+			}
+		}
 	}
 }
 

@@ -36,7 +36,7 @@ const (
 type meeting struct {
 	rows                    int  // that were looked for
 	alike, equal            int  // of them, that were found: alike to another row, or the same in all columns of both tables
-	hits                    int  // rows that they were found in
+	alikes, equals          int  // rows that they were found in, likewise
 	own, ownAlike, ownEqual int  // rows of the new table, and which of them are so to another one
 	whole                   bool // all columns of the old table are in the new one
 	chance                  strangers
@@ -314,7 +314,7 @@ type target struct {
 	row   int          // of an own one
 	live  bool         // it has a hash by which it is looked up
 	hits  atomic.Int32 // rows that are alike
-	equal atomic.Bool
+	equal atomic.Int32 // rows that are the same in all columns of both tables
 }
 
 func newHunt(s *search, g *group, mine own) *hunt {
@@ -514,7 +514,7 @@ func (u *hunter) compare(id, i, row int) {
 	if alike, equal := u.alike(u.of(id), func(at int) uint32 { return u.cells[at][i] }, nil); alike {
 		t.hits.Add(1)
 		if equal {
-			t.equal.Store(true)
+			t.equal.Add(1)
 		}
 	}
 }
@@ -549,10 +549,11 @@ func (h *hunt) meetings() []meeting {
 		}
 		if n := int(t.hits.Load()); n > 0 {
 			m.alike++
-			m.hits += n
+			m.alikes += n
 		}
-		if t.equal.Load() {
+		if n := int(t.equal.Load()); n > 0 {
 			m.equal++
+			m.equals += n
 		}
 	}
 	first := len(h.mine.rows)

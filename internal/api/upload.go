@@ -261,10 +261,11 @@ func (a *API) create(c *gin.Context) error {
 		return bodyProblem(&http.MaxBytesError{Limit: limit})
 	}
 	body := newUploadBody(c, a.limits, a.asked.UploadBytes)
-	up, err := body.parts(c.Request)
-	if err == nil && set.Path != "" {
-		up, err = body.none()
+	parts := body.parts
+	if set.Path != "" {
+		parts = body.none
 	}
+	up, err := parts(c.Request)
 	if err != nil {
 		return err
 	}
@@ -371,7 +372,7 @@ func (u *uploadBody) parts(r *http.Request) (holdout.Upload, error) {
 }
 
 // none is the upload of a table that is there already.
-func (u *uploadBody) none() (holdout.Upload, error) {
+func (u *uploadBody) none(*http.Request) (holdout.Upload, error) {
 	if n, _ := io.ReadFull(u, make([]byte, 1)); n > 0 {
 		return nil, invalid("path", "", "names the table; send no body beside it")
 	}
