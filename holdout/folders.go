@@ -126,11 +126,7 @@ func (c *creation) hidden(text string) string {
 }
 
 // decodeFiles decodes what find has found.
-func (c *creation) decodeFiles(dir string) (result ingest.Result, t *dataset.Table, err error) {
+func (c *creation) decodeFiles(dir string) (ingest.Result, *dataset.Table, error) {
 	name, _, _ := strings.Cut(c.settings.Path, "/")
-	result, t, err = ingest.RunFiles(c.ctx, c.service.decoder, c.service.folders[name], c.files, dir, ingest.Limits{MemoryBytes: c.service.decodeMemory})
-	if e := (*ingest.Error)(nil); errors.As(err, &e) {
-		e.Detail = c.hidden(e.Detail)
-	}
-	return result, t, err
+	return ingest.RunFiles(c.ctx, c.service.decoder, c.service.folders[name], c.files, dir, ingest.Limits{MemoryBytes: c.service.decodeMemory})
 }

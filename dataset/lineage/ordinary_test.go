@@ -191,11 +191,14 @@ func TestOrdinary(t *testing.T) {
 				ability[i] = 2 * r.NormFloat64()
 			}
 			var c []dataset.Column
-			for k := range 20 + 20*int(s%2) {
+			for k := range 20 {
 				i := -1
 				c = append(c, numbered(fmt.Sprint("item", k), func() float64 {
 					i++
-					return float64(uint8(math.Round(1/(1+math.Exp(float64(k%10)/3-1.5-ability[i]))*0.999+0.5*(2*r.Float64()-1)+0.0005)) & 1)
+					if r.Float64() < 1/(1+math.Exp(float64(k%10)/3-1.5-ability[i])) {
+						return 1
+					}
+					return 0
 				}, 3000))
 			}
 			return c
