@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
+
+	"github.com/holdoutd/holdoutd/internal/printed"
 )
 
 var update = flag.Bool("update", false, "write docs/QUERIES.md anew")
@@ -132,43 +133,11 @@ func queriesPage() []byte {
 			fmt.Fprintf(&b, "[As many types](#members-of-many-types): %s.\n", strings.Join(names, ", "))
 		}
 	}
-	return []byte(inRows(b.String()))
+	return []byte(printed.InLines(b.String(), rowLength))
 }
 
-// rowLength is the longest row of prose of the page, but for a word that is longer.
+// rowLength is the longest row of prose of the page, as of pages that are written by hand.
 const rowLength = 118
-
-// inRows breaks the prose of a page into rows.
-func inRows(page string) string {
-	var b strings.Builder
-	code := false
-	for line := range strings.Lines(page) {
-		if strings.HasPrefix(line, "```") {
-			code = !code
-		}
-		if code || len(line) <= rowLength || strings.HasPrefix(line, "|") {
-			b.WriteString(line)
-			continue
-		}
-		length := 0
-		for _, word := range strings.Fields(line) {
-			n := utf8.RuneCountInString(word)
-			switch {
-			case length == 0:
-			case length+1+n > rowLength:
-				b.WriteByte('\n')
-				length = 0
-			default:
-				b.WriteByte(' ')
-				length++
-			}
-			b.WriteString(word)
-			length += n
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
 
 func firstSentence(doc string) string {
 	if i := strings.IndexAny(doc, ".:;"); i > 0 {

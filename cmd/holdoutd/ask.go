@@ -16,6 +16,7 @@ import (
 	"github.com/holdoutd/holdoutd/internal/gate"
 	"github.com/holdoutd/holdoutd/internal/members"
 	"github.com/holdoutd/holdoutd/internal/nearest"
+	"github.com/holdoutd/holdoutd/internal/printed"
 )
 
 // askFlags are those of every question.
@@ -158,7 +159,7 @@ func (f *askFlags) typeCommand(of members.Type) *cobra.Command {
 		examples = append(examples, "  holdoutd ask "+commandLine(of, e))
 	}
 	cmd := &cobra.Command{
-		Use: use, Short: strings.TrimSuffix(short, "."), Long: wrapText(of.Says), Example: strings.Join(examples, "\n"),
+		Use: use, Short: strings.TrimSuffix(short, "."), Long: printed.InLines(of.Says, helpWidth), Example: strings.Join(examples, "\n"),
 		Args: cobra.MaximumNArgs(most),
 	}
 	given := addMembers(cmd, of.Members)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -152,34 +151,4 @@ const helpWidth = 120
 func wrapFlags(root *cobra.Command) {
 	cobra.AddTemplateFunc("wrapped", func(flags *pflag.FlagSet) string { return flags.FlagUsagesWrapped(helpWidth) })
 	root.SetUsageTemplate(strings.NewReplacer(".LocalFlags.FlagUsages", "wrapped .LocalFlags", ".InheritedFlags.FlagUsages", "wrapped .InheritedFlags").Replace(root.UsageTemplate()))
-}
-
-// wrapText breaks a text into lines of a help.
-func wrapText(text string) string {
-	var b strings.Builder
-	for i, paragraph := range strings.Split(text, "\n") {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		if strings.HasPrefix(paragraph, "|") { // a row of a table
-			b.WriteString(paragraph)
-			continue
-		}
-		length := 0
-		for word := range strings.FieldsSeq(paragraph) {
-			n := utf8.RuneCountInString(word)
-			switch {
-			case length == 0:
-			case length+1+n > helpWidth:
-				b.WriteByte('\n')
-				length = 0
-			default:
-				b.WriteByte(' ')
-				length++
-			}
-			b.WriteString(word)
-			length += n
-		}
-	}
-	return b.String()
 }

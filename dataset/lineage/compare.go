@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// Level is at most the probability that [Compare] takes chance for rows that came again, of two tables of independent rows of one law, or of rows that are independent beside one id that they have in
-	// common: of each of the kinds of tokens, in each direction, an equal part of it.
+	// Level is at most the probability that [Compare] takes chance for rows that came again, of two tables of independent rows of one law, or of rows that are independent beside an id that they have in
+	// common, of one column or of several: of each of the tests an equal part of it.
 	Level = 1e-6
 	// tests are how many there are: of each kind of tokens, and of rows with names by what they have alike and, in two ways, by what is equal, in each direction.
 	tests = 2*kinds + 3

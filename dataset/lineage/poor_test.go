@@ -152,6 +152,23 @@ func TestMostlyFlags(t *testing.T) {
 	if o := overlap(t, more, append(fresh, score)); o != (Overlap{}) {
 		t.Errorf("of fresh rows %+v are taken for known", o)
 	}
+	answers := func() (all []dataset.Column) { // right and wrong ones, which follow one ability: many rows are alike
+		ability := make([]float64, rows)
+		for i := range ability {
+			ability[i] = 2 * r.NormFloat64()
+		}
+		for k := range 30 {
+			i := -1
+			all = append(all, numbered(fmt.Sprint("item", k), func() float64 {
+				i++
+				return map[bool]float64{true: 1}[r.Float64() < 1/(1+math.Exp(float64(k%10)/3-1.5-ability[i]))]
+			}, rows))
+		}
+		return all
+	}
+	if o := overlap(t, answers(), append(answers(), score)); o != (Overlap{}) {
+		t.Errorf("of other people's answers %+v are taken for known", o)
+	}
 }
 
 // TestDocuments: long texts are recognised by themselves, also renamed beside some features and named beside many; texts of the same words in another order are not.

@@ -4,6 +4,8 @@
 // A double is taken for the shortest decimal that reads as it: .3 is .3, though its binary is a little less, and an end that is short already stays as it is. What is printed, read as a
 // double again, is not above the low end and not below the high one. JSON has the doubles themselves.
 //
+// Texts it breaks into lines.
+//
 // Python (_printed.py) and the page (format.ts) do the same in their own words; cases.json is the table that all of them are tested by.
 package printed
 

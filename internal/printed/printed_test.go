@@ -78,3 +78,21 @@ func TestThousands(t *testing.T) {
 		}
 	}
 }
+
+// TestInLines: long lines are broken between words, at the width and not before; tables, code and short lines stay to the byte.
+func TestInLines(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                          "",
+		"a  short\n":                "a  short\n",
+		"one two three four":        "one two\nthree four",
+		"ééé éééé é\n\nx":           "ééé éééé é\n\nx",
+		"ééé éééé éé\n":             "ééé éééé\néé\n",
+		"| a row of a long table |": "| a row of a long table |",
+		"```\nsome code that is long\n```\nand a text\nmuch longer than it\n": "```\nsome code that is long\n```\nand a text\nmuch\nlonger\nthan it\n",
+		"averylongwordofmany letters":                                         "averylongwordofmany\nletters",
+	} {
+		if got := InLines(text, 10); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

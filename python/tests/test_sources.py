@@ -50,6 +50,12 @@ def test_table_that_is_there(binary: Path, tmp_path: Path) -> None:
         ds = server.upload(path="lake/churn", name="churn", questions=20)
         assert waited and waited[0] == 3600  # a large table is read for minutes, without a byte of a reply
         assert sum(ds.card.raw["rows"].values()) == len(table(9303))
+        ds.fraction("late")
+        assert server.upload(table(9303), name="churn", questions=20).card.raw["id"] == ds.card.raw["id"]  # the same table, sent
+        sent = server.upload(table(9304), name="sent", questions=20)
+        sent.fraction("late")
+        table(9304).to_parquet(lake / "sent.parquet")
+        assert server.upload(path="lake/sent.parquet", name="sent", questions=20).card.raw["id"] == sent.card.raw["id"]
         with pytest.raises(TypeError, match="path="):
             server.upload(table(9303), path="lake/churn", name="twice")
         with pytest.raises(holdoutd.ServerError, match="no table"):

@@ -78,7 +78,12 @@ def create(table: Any, parts: Mapping[str, Any] | None, settings: Mapping[str, A
 
 
 def same_setting(name: str, there: Any, here: Any) -> bool:
-    """Whether a setting of a card is the one that is asked for. Cells are JSON, which the server writes in its own way."""
+    """Whether a setting of a card is the one that is asked for. Cells are JSON, which the server writes in its own way.
+
+    The path of a table says where it is, and the same table may have been sent.
+    """
+    if name == "path":
+        return True
     if name == "cells" and isinstance(there, str) and isinstance(here, str):
         try:
             return bool(json.loads(there) == json.loads(here))
