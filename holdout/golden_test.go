@@ -39,7 +39,7 @@ type recording struct {
 }
 
 // recordings are all that were ever made, the newest last.
-var recordings = []recording{{"testdata/golden", 1}, {"testdata/golden-2", 2}, {"testdata/golden-3", 3}, {"testdata/golden-4", 4}, {"testdata/golden-5", 5}, {"testdata/golden-6", 6}}
+var recordings = []recording{{"testdata/golden", 1}, {"testdata/golden-2", 2}, {"testdata/golden-3", 3}, {"testdata/golden-4", 4}, {"testdata/golden-5", 5}, {"testdata/golden-6", 6}, {"testdata/golden-7", 7}}
 
 func newest() recording { return recordings[len(recordings)-1] }
 

@@ -44,6 +44,11 @@ func guessed(share float64) string {
 	return fmt.Sprintf(`{"type":"fraction","of":"delay > 15","guess":%v}`, share)
 }
 
+// area is that of a score with few values, of units of several rows a question of its own.
+func area(guess float64) string {
+	return fmt.Sprintf(`{"type":"auc","label":"delay > 15","prediction":"distance / 3000","edges":[0.2,0.5,0.7],"guess":%v}`, guess)
+}
+
 func submits(minutes ...int) (batches [][]string) {
 	for _, m := range minutes {
 		batches = append(batches, []string{fmt.Sprintf(`{"type":"loss","loss":"zero_one","label":"delay > 15","prediction":"distance > %d"}`, m)})
@@ -109,6 +114,10 @@ var goldenHoldouts = []goldenHoldout{
 	{name: "closed", since: 6, set: Settings{Mechanism: "guess_and_check", Questions: 100, Tokens: 20, Label: "delay"}, asked: few(guessed(0.9)),
 		report: []string{`{"type":"mean","of":"delay","range":[-60,180],"note":"the mean"}`, median, `{"type":"accuracy","label":"delay > 15","prediction":"distance > 1000"}`,
 			`{"type":"groups","of":"delay > 15","by":"origin"}`, `{"type":"test","test":"proportion","of":"delay > 30","equals":0.5}`}},
+	{name: "areas", since: 7, set: Settings{Mechanism: "guess_and_check", Questions: 60, Tokens: 20, Unit: "plane"}, next: area(0.95),
+		asked: few(area(0.5), area(0.1), `{"type":"compare","a":{"type":"auc","label":"delay > 15","prediction":"distance / 3000","edges":[0.2,0.5,0.7]},"b":{"type":"auc","label":"delay > 15","prediction":"distance / 4000","edges":[0.3,0.4]}}`)},
+	{name: "areas-closed", since: 7, set: Settings{Mechanism: "guess_and_check", Questions: 60, Tokens: 20, Unit: "plane", Label: "delay"}, asked: few()[:1],
+		report: []string{`{"type":"auc","label":"delay > 15","prediction":"distance / 3000","edges":[0.2,0.5,0.7]}`, `{"type":"auc","label":"delay > 15","prediction":"distance / 3000","edges":[0.5]}`}},
 	{name: "deleted", set: Settings{Mechanism: "gaussian", Questions: 10}, asked: few()[:1], deleted: true},
 }
 

@@ -105,7 +105,7 @@ func earlier(t testing.TB, p thresholdout.Guarantee) (before thresholdout.Guaran
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(strings.Replace(string(text), `"version":4`, `"version":3`, 1)), &before); err != nil || before.Version != 3 {
+	if err := json.Unmarshal([]byte(strings.Replace(string(text), `"version":5`, `"version":3`, 1)), &before); err != nil || before.Version != 3 {
 		t.Fatalf("version %d: %v", before.Version, err)
 	}
 	return before

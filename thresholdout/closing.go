@@ -115,7 +115,7 @@ func (m *guessAndCheck) told(s State) float64 {
 }
 
 func (m *guessAndCheck) reportPlanning(s State, shares float64) LastPlanning {
-	return LastPlanning{N: m.reportUnits(s), Questions: m.Questions, Level: m.reportLevel(s, shares), Tails: moments.BestTilts, Chernoff: true}
+	return LastPlanning{N: m.reportUnits(s), Questions: m.Questions, Level: m.reportLevel(s, shares), Tails: moments.BestTilts, OneEvent: m.oneEvent(), Chernoff: true}
 }
 
 // ReleaseLast implements [Lasts].

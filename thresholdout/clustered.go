@@ -64,7 +64,7 @@ func (p ClusteredSums) planned(by Planning) (clusteredCheck, error) {
 			c.Guess = guess
 		}
 	}
-	c.OneSide = by.OneSide
+	c.OneSide, c.OneEvent = by.OneSide, by.OneEvent
 	return c, nil
 }
 
@@ -195,7 +195,7 @@ func (p ClusteredSums) ExpectLast(by LastPlanning) (Reading, error) {
 }
 
 func (p ClusteredSums) lastPlanned(by LastPlanning) (clusteredCheck, error) {
-	return p.planned(Planning{N: by.N, Questions: by.Questions, Deviations: moments.Deviations(by.Questions)})
+	return p.planned(Planning{N: by.N, Questions: by.Questions, Deviations: moments.Deviations(by.Questions), OneEvent: by.OneEvent})
 }
 
 func (p ClusteredSums) reading(interval func(level float64) (low, high float64)) Reading {

@@ -1,6 +1,8 @@
 package thresholdout
 
 import (
+	"bytes"
+	"encoding/json"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -162,5 +164,56 @@ func TestClusteredReports(t *testing.T) {
 	}
 	if _, err := training.ReadLast(training, by); err == nil {
 		t.Error("a report of the training part")
+	}
+}
+
+// TestVersionsOfMatchings: since version 5 of guess_and_check a wide pass, a failure and a report's sample of units of several rows pay for what is proved of matchings; holdouts of version 4 go on as they were. Nothing changes what a good guess gets.
+func TestVersionsOfMatchings(t *testing.T) {
+	now := must(t, Spec{Mechanism: GuessAndCheck, N: 3000, Training: 6000, Questions: 100})
+	text, err := json.Marshal(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before Guarantee
+	if err := json.Unmarshal(bytes.Replace(text, []byte(`"version":5`), []byte(`"version":4`), 1), &before); err != nil || before.Version != 4 || !before.ChecksClusters() {
+		t.Fatalf("version %d: %v", before.Version, err)
+	}
+	r := rand.New(rand.NewPCG(19, 17))
+	training := drawClustered(t, r, 6000, 0.3, true)
+	off := drawClustered(t, r, 3000, 0.9, false) // no sample of the training part's law
+	checks := [2]clusteredCheck{}
+	reports := [2]Reading{}
+	for i, g := range []Guarantee{before, now} {
+		m := g.guessAndCheck()
+		c, err := training.Plan(m.planning(m.level(State{}), nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checks[i] = c.(clusteredCheck)
+		s, err := g.Close(State{}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reports[i], err = off.ReadLast(training, m.reportPlanning(s, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	width := func(c clusteredCheck, o pairs.Outcome, level float64) float64 {
+		low, high := c.Interval(o, level)
+		return high - low
+	}
+	const level = 9
+	for name, o := range map[string]pairs.Outcome{"pass": {Rank: 1}, "wide": {Rank: 2}, "failure": {Cell: checks[0].Cells / 2, Loss: 1}} {
+		old, new := width(checks[0], o, level), width(checks[1], o, level)
+		// What is paid more is ln 2 of the level.
+		least := width(checks[0], o, level+math.Ln2)
+		if wider := name != "pass"; wider && math.Abs(new-least) > 1e-9 || !wider && math.Abs(new-old) > 1e-8 || wider && new < old+1e-3 {
+			t.Errorf("%s: %v wide, it was %v, and %v at ln 2 more", name, new, old, least)
+		}
+	}
+	old, new := reports[0], reports[1]
+	low, high := old.Interval(level + 1 + math.Ln2)
+	if l, h := new.Interval(level); math.Abs(l-low) > 1e-9 || math.Abs(h-high) > 1e-9 || !(0 < l && l < new.Value && new.Value < h && h < 1) {
+		t.Errorf("a report says [%v, %v] of %v, want [%v, %v]", l, h, new.Value, low, high)
 	}
 }

@@ -93,7 +93,7 @@ func TestStoredGuaranteesRefused(t *testing.T) {
 		`{"version":1,"mechanism":"gaussian","n":10,"training":0,"questions":5,"confidence":0.95,"subsample":5}`:                           "numbers that none has",
 		`{"version":1,"mechanism":"gaussian","n":10,"training":0,"questions":5,"rounds":2,"confidence":0.9,"sigma":0.1}`:                   "numbers that none has",
 		`{"version":2,"mechanism":"guess_and_check","n":10,"training":9,"questions":5,"tokens":1,"confidence":0.95}`:                       "numbers that none has",
-		`{"version":1,"mechanism":"guess_and_check","n":10,"training":9,"questions":5,"tokens":1,"confidence":0.95,"widths":2,"cells":12}`: "the guarantee has version 1; this program reads version 4",
+		`{"version":1,"mechanism":"guess_and_check","n":10,"training":9,"questions":5,"tokens":1,"confidence":0.95,"widths":2,"cells":12}`: "the guarantee has version 1; this program reads version 5",
 		`{"version":1,"mechanism":7}`: "guarantee",
 	} {
 		var g Guarantee

@@ -39,15 +39,20 @@ const (
 
 // Versions of its stored form. The first had planned cells or noise for failures, and no memory of what failures had said; it was
 // never released, and is refused. Since the third its intervals are read by [moments.BestTilts]. Since the fourth checks have half of the probability of error, and the rest is
-// for what is measured and reported; passes are read as what misses on one side, and failures are priced by how far off they are.
+// for what is measured and reported; passes are read as what misses on one side, and failures are priced by how far off they are. Since the fifth the matchings of units of several rows
+// are read as chains, of which that is proved.
 const (
 	guessAndCheckOldest  = 2
 	guessAndCheckTilts   = 3
-	guessAndCheckVersion = 4
+	guessAndCheckHalves  = 4
+	guessAndCheckVersion = 5
 )
 
 // halves reports whether checks have half of the probability of error.
-func (m *guessAndCheck) halves() bool { return m.Version >= guessAndCheckVersion }
+func (m *guessAndCheck) halves() bool { return m.Version >= guessAndCheckHalves }
+
+// oneEvent reports whether the matchings of units of several rows are read as one event.
+func (m *guessAndCheck) oneEvent() bool { return m.Version < guessAndCheckVersion }
 
 var guessAndCheckKind = Kind{
 	Name:     GuessAndCheck,
@@ -153,7 +158,7 @@ func (m *guessAndCheck) said(s State) float64 {
 
 // planning is what a question is planned by at a level.
 func (m *guessAndCheck) planning(level float64, guess *Guess) Planning {
-	return Planning{N: m.open(), Questions: m.Questions, Deviations: m.Deviations, Level: level, Tails: m.tails(guessAndCheckTilts), OneSide: m.halves(), Guess: guess}
+	return Planning{N: m.open(), Questions: m.Questions, Deviations: m.Deviations, Level: level, Tails: m.tails(guessAndCheckTilts), OneSide: m.halves(), OneEvent: m.oneEvent(), Guess: guess}
 }
 
 // plan is how the next question is checked. Margins may depend on the transcript and on the question, for the union that pays for them is over transcripts.

@@ -43,6 +43,7 @@ type LastPlanning struct {
 	Questions int64   // of the guarantee
 	Level     float64 // at which the answer is read
 	Tails     moments.Tails
+	OneEvent  bool // as of [Planning]
 	Chernoff  bool // a mean of which no more is known than its range has Chernoff's interval; false: Hoeffding's, which is cut elsewhere
 }
 

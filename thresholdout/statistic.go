@@ -33,6 +33,7 @@ type Planning struct {
 	Level      float64 // E of the question, in nats (moments.Urn)
 	Tails      moments.Tails
 	OneSide    bool   // passes are read at what one of their ends alone can miss by, and failures priced by how far off they are (since version 4 of guess_and_check)
+	OneEvent   bool   // matchings of units of several rows are read as one event (before version 5 of guess_and_check)
 	Guess      *Guess // the analyst's own, or nil
 }
 

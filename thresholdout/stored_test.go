@@ -11,7 +11,7 @@ import (
 )
 
 // storedFiles are what was recorded, the oldest first: guarantees that are planned otherwise since then go on as they were stored. -update records the last.
-var storedFiles = []string{"testdata/stored.jsonl", "testdata/stored-2.jsonl", "testdata/stored-3.jsonl", "testdata/stored-4.jsonl", "testdata/stored-5.jsonl"}
+var storedFiles = []string{"testdata/stored.jsonl", "testdata/stored-2.jsonl", "testdata/stored-3.jsonl", "testdata/stored-4.jsonl", "testdata/stored-5.jsonl", "testdata/stored-6.jsonl"}
 
 // recorded is a guarantee and a state as they were once stored, and what came of the next question.
 type recorded struct {

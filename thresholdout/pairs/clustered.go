@@ -27,6 +27,7 @@ type ClusteredCheck struct {
 	Rest          Spread // over all pairs, less the first half's units'
 	Cells         int64  // a failure says which of so many cells of [0,1] the ratio is in
 	OneSide       bool   // a pass at rank 1 is read at what one of its ends alone can miss by
+	OneEvent      bool   // matchings are read as one event a side, of which that is not proved
 }
 
 // Valid says what is wrong with a check: its ranks must be a chain.
@@ -164,18 +165,18 @@ func (c ClusteredCheck) Interval(o Outcome, level float64) (low, high float64) {
 	case o.Rank == 1 || o.Failed() && o.Loss == 0:
 		return c.between(from, to, away, level, o.Failed())
 	}
-	return c.matchings(from, to, away, size, level)
+	return c.matchings(from, to, away, size, level+c.matchingsLevel(clusteredMatchingsLevel))
 }
 
 // matchings is the interval where the mean of A is at least from times that of B, less away, at most to times it and away, and the mean of B is at least size. Of each matching the
-// pairs' bets are independent, and a bet on the ratio needs no spread. It is read as one event a side, whatever is said: proved of a chain of statements alone (docs/proofs/pairs.md, section 4).
+// pairs' bets are independent, and a bet on the ratio needs no spread. At one size all statements of a side are a chain (docs/proofs/pairs.md, section 4).
 func (c ClusteredCheck) matchings(from, to, away float64, size int64, level float64) (low, high float64) {
 	b := float64(size)/grid - blur
 	if b <= 0 {
 		return 0, 1
 	}
 	m, off := b*float64(min(c.N1, c.N0)), (away+2*blur)/b
-	low, high = Matchings(from-off, to+off, m, level+matchingsLevel)
+	low, high = Matchings(from-off, to+off, m, level)
 	return max(0, low-slack), min(1, high+slack)
 }
 
@@ -183,15 +184,26 @@ func (c ClusteredCheck) matchings(from, to, away float64, size int64, level floa
 const blur = 1.0 / (1 << 27)
 
 // Levels at which the projection of clustered units is read beyond E: that of a pass and that of a cell are about a kernel each, so that each has an event D of its own. A pass
-// has .8 and .05 of a side, cells .025 and .025, matchings .1.
+// has .8 and .05 of a side, cells .025 and .025. Matchings have .05 at the size of rank 1, and .05 at another one: that of rank 2, or in a report the sample's own, which is no plan: of all of its values
+// together 1/e of the share is proved.
 var (
 	clusteredFailedLevel          = math.Log(40)
 	clusteredFailedDeviationLevel = math.Log(40)
+	clusteredMatchingsLevel       = math.Log(20)
+	clusteredOwnMatchingsLevel    = 1 + math.Log(20)
 )
+
+// matchingsLevel is the level beyond E at which matchings are read.
+func (c ClusteredCheck) matchingsLevel(proved float64) float64 {
+	if c.OneEvent {
+		return matchingsLevel
+	}
+	return proved
+}
 
 // between is the common part of the projection's interval and of the matchings', where the spreads are as planned.
 func (c ClusteredCheck) between(from, to, away, level float64, failed bool) (low, high float64) {
-	low, high = c.matchings(from, to, away, c.Ranks[0].Size, level)
+	low, high = c.matchings(from, to, away, c.Ranks[0].Size, level+c.matchingsLevel(clusteredMatchingsLevel))
 	beyond, other := passLevel, level+deviationLevel
 	switch {
 	case failed:
@@ -316,7 +328,7 @@ func (c ClusteredCheck) Exact(s ClusteredSums, level float64) (low, high float64
 	} else {
 		low, high = 0, 1
 	}
-	l, h := c.matchings(ratio, ratio, 0, int64(size*grid), level)
+	l, h := c.matchings(ratio, ratio, 0, int64(size*grid), level+c.matchingsLevel(clusteredOwnMatchingsLevel))
 	return max(low, l), min(high, h), nil
 }
 

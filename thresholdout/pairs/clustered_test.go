@@ -254,11 +254,12 @@ func sampleOf(kinds []customer, count []int) (all []customer) {
 }
 
 // TestClusteredExactly goes through all samples of two halves, of 3 to 6 units of three kinds or of 15 to 22 of two kinds. What excludes the true ratio at the highest level that it does is true with
-// probability at most 2 e^-E, for the projection and its event D; read at a fifth of the level that is violated. Ratios beyond what the matchings say have e^-E.
+// probability at most 2 e^-E, for the projection and its event D; read at a fifth of the level that is violated. Ratios beyond what the matchings say have
+// e^-E at one size, which is proved, and e^(1-E) at the sample's own; all outcomes of a check e^-E together.
 func TestClusteredExactly(t *testing.T) {
 	r := rand.New(rand.NewChaCha8([32]byte{32, 17}))
 	c := Curves{First: 2}
-	worst, atFifth, statements, matched := 0.0, 0.0, 0, 0.0
+	worst, atFifth, statements, matched, chained, outcomes := 0.0, 0.0, 0, 0.0, 0.0, 0.0
 	for round := range 40 {
 		few := 2 + round%2 // of two kinds there can be more units
 		kinds := kindsOfCustomers(r, few)
@@ -323,6 +324,19 @@ func TestClusteredExactly(t *testing.T) {
 			}
 		}
 		matched = max(matched, beyond*math.Exp(level))
+		// At one size all ratios are one event: the chain.
+		for range 5 {
+			least := samples[r.IntN(len(samples))].size
+			beyond := 0.0
+			for _, one := range samples {
+				if one.size >= least {
+					if low, _ := Matchings(one.ratio, one.ratio, least*float64(n/2), level); low > truth {
+						beyond += one.probability
+					}
+				}
+			}
+			chained = max(chained, beyond*math.Exp(level))
+		}
 		for range 30 {
 			at := samples[r.IntN(len(samples))]
 			guess := int64(at.ratio * grid)
@@ -360,11 +374,39 @@ func TestClusteredExactly(t *testing.T) {
 			if probability > 2*math.Exp(-level)+1e-12 {
 				t.Fatalf("a statement that excludes %v at %v is true with probability %v: %+v, kinds %v of %v", truth, level, probability, check, kinds, p)
 			}
+			// All outcomes of a check with this plan, a failure's and a wide pass's among them.
+			check.Cells, check.Ranks[0].Away = 1+r.Int64N(4), r.Int64N(grid/20)
+			if r.IntN(2) == 0 {
+				check.Ranks = append(check.Ranks, ClusteredRank{2 * check.Ranks[0].Away, check.Ranks[0].Size * 3 / 4})
+			}
+			low, missed, own := 0.1+2*r.Float64(), 0.0, 0.0
+			said := map[Outcome]bool{}
+			for _, s := range samples {
+				o, err := check.Outcome(s.sums)
+				if err != nil {
+					t.Fatal(err)
+				}
+				wrong, known := said[o]
+				if !known {
+					end, _ := check.Interval(o, low)
+					wrong = end > truth
+					said[o] = wrong
+				}
+				if wrong {
+					missed += s.probability
+				}
+				if end, _, err := check.Exact(s.sums, low); err != nil {
+					t.Fatal(err)
+				} else if end > truth {
+					own += s.probability
+				}
+			}
+			outcomes = max(outcomes, missed*math.Exp(low), own*math.Exp(low))
 			worst, atFifth = max(worst, probability*math.Exp(level)/2), max(atFifth, probability*math.Exp(5*level)/2)
 		}
 	}
-	t.Logf("%d statements: at most %.4f of what is promised, read at a fifth of the level %.1f; matchings %.4f", statements, worst, atFifth, matched)
-	if statements < 100 || atFifth <= 1 || matched > 1 || matched < 0.001 {
+	t.Logf("%d statements: at most %.4f of what is promised, read at a fifth of the level %.1f; matchings %.4f, at one size %.4f; all outcomes %.4f", statements, worst, atFifth, matched, chained, outcomes)
+	if statements < 100 || atFifth <= 1 || matched > math.E || matched < 0.001 || chained > 1 || chained < 0.001 || outcomes > 1 || outcomes < 0.001 {
 		t.Error("faults go unnoticed, or matchings miss too often")
 	}
 }
@@ -573,8 +615,12 @@ func TestClusteredAgainstReference(t *testing.T) {
 		}
 		return sum
 	}
-	if all := sum(passLevel, deviationLevel, clusteredFailedLevel, clusteredFailedDeviationLevel, matchingsLevel); math.Abs(all-1) > 1e-12 {
+	if all := sum(passLevel, deviationLevel, clusteredFailedLevel, clusteredFailedDeviationLevel, clusteredMatchingsLevel, clusteredMatchingsLevel); math.Abs(all-1) > 1e-12 {
 		t.Errorf("the shares of a side add up to %v", all)
+	}
+	// Of all that the sample itself may say, e times what its level says is proved.
+	if of := sum(clusteredOwnMatchingsLevel - 1); math.Abs(of-sum(clusteredMatchingsLevel)) > 1e-12 {
+		t.Errorf("the sample's own sizes have %v of a side", of)
 	}
 	// A pass that is read as what misses on one side has its .8 of both sides' e^-E, once; all else is as it was.
 	c := ClusteredCheck{N1: 2433, N0: 2433, Guess: grid / 2, Cells: 64, Ranks: []ClusteredRank{{grid / 100, grid / 3}}, First: Spread{squares / 200, 0, 0, squares / 200}, Second: Spread{squares / 200, 0, 0, squares / 200}, Rest: Spread{squares / 40, 0, 0, squares / 20}}
@@ -594,10 +640,27 @@ func TestClusteredAgainstReference(t *testing.T) {
 		}
 	}
 	c.Ranks = append(c.Ranks, ClusteredRank{grid / 50, grid / 4})
-	size := 0.25 - blur
-	want, _ := Matchings(0.5-(float64(grid/50)/grid+2*blur)/size, 1, 2433*size, level+matchingsLevel)
-	if low, _ := c.Interval(Outcome{Rank: 2}, level); math.Abs(low-want) > 1e-9 {
-		t.Errorf("a wide pass ends at %v, want %v", low, want)
+	matched := func(from, away, size, level float64) float64 {
+		low, _ := Matchings(from-(away+2*blur)/(size-blur), 1, 2433*(size-blur), level)
+		return low
+	}
+	first, second := float64(c.Ranks[0].Size)/grid, float64(c.Ranks[1].Size)/grid
+	for _, x := range []struct {
+		oneEvent bool
+		beyond   float64
+	}{{true, matchingsLevel}, {false, clusteredMatchingsLevel}} {
+		c.OneEvent = x.oneEvent
+		for name, o := range map[string]struct {
+			Outcome
+			want float64
+		}{
+			"a wide pass": {Outcome{Rank: 2}, matched(0.5, float64(grid/50)/grid, second, level+x.beyond)},
+			"a failure":   {Outcome{Cell: 40, Loss: 1}, matched(40./64, 0, first, level+x.beyond)},
+		} {
+			if low, _ := c.Interval(o.Outcome, level); math.Abs(low-o.want) > 1e-9 {
+				t.Errorf("%s ends at %v, want %v", name, low, o.want)
+			}
+		}
 	}
 }
 
