@@ -7,11 +7,11 @@
 //
 // The way of a question has five steps, which are five calls:
 //
-//	q, err := s.Question(query, plan)          // what can be known before any row is read
-//	reason := s.Short(state, q)                // may it be asked?
+//	q, err := s.Question(query, plan)           // what can be known before any row is read
+//	reason := s.Short(state, q)                 // may it be asked?
 //	q, err = s.Settle(state, q, training, most) // checked or measured, where the asker leaves it open
-//	sums, err := s.Scan(ctx, state, questions, holdout, reference)
-//	answer, state, err := s.Ask(begun, state, q, sums)
+//	sums, err := s.Scan(ctx, state, []*session.Question{q}, holdout, reference)
+//	answer, state, err := s.Ask(begun, state, q, sums[0])
 //
 // [Local] does all of them for a program that keeps its own holdout. Two duties stay with whoever calls Ask: the next state must
 // be durable before the answer is shown, and a question that was answered must be answered with the same bytes again.
