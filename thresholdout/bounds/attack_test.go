@@ -115,16 +115,3 @@ func TestLevels(t *testing.T) {
 		t.Error("a last round with noise was accepted")
 	}
 }
-
-func TestReleaseError(t *testing.T) {
-	if got := (GradedCheck{Cells: 50}).ReleaseError(); got != 0.01 {
-		t.Errorf("50 cells: %v", got)
-	}
-	g := GradedCheck{Tokens: 20, Beta: 0.05, Sigma: 0.01}
-	if got, want := g.ReleaseError(), 0.01*MaxNormalQuantile(20, 0.025); got != want {
-		t.Errorf("noise: %v, want %v", got, want)
-	}
-	if ClippedVariance(3) != 9 {
-		t.Error("rows of norm 3 have a variance of at most 9")
-	}
-}

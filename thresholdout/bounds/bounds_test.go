@@ -187,31 +187,30 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// TestThresholdoutExtremes: from ten to 1e12 units and one to 1e12 questions no width of Thresholdout or guess-and-check is NaN, infinite
+// TestThresholdoutExtremes: from ten to 1e12 units and one to 1e12 questions no width of Thresholdout is NaN, infinite
 // or below a batch's, and none falls with more questions or failures.
 func TestThresholdoutExtremes(t *testing.T) {
 	const beta = 0.05
 	for _, n := range []int64{10, 1000, 1e6, 1e9, 1e12} {
 		noise := 1 / math.Sqrt(float64(n))
-		var last [5]float64
+		var last [4]float64
 		for _, k := range []int64{1, 10, 1000, 1e6, 1e9, 1e12} {
 			for _, tokens := range []int64{min(k, 1), min(k, 50), k} {
 				laplace := Laplace{N: n, Questions: k, Tokens: tokens, Beta: beta, Threshold: 4 * noise, Sigma: noise}.HalfWidth()
 				forced := ForcedRuns{N: n, Questions: k, Tokens: tokens, Beta: beta, Threshold: 4 * noise, Comparison: noise, Release: noise}
-				graded := GradedCheck{N: n, Questions: k, Tokens: tokens, Beta: beta, Widths: 2, Cells: 100}
 				failed := tokens / 2
-				got := [5]float64{laplace.HalfWidth, forced.Pass(k-1, failed), forced.Fail(k-1, failed), graded.Level(k-1, failed, 1), forced.TunedNoise()}
+				got := [4]float64{laplace.HalfWidth, forced.Pass(k-1, failed), forced.Fail(k-1, failed), forced.TunedNoise()}
 				floor := Exact(float64(n), 1, beta, 0)
 				for i, w := range got {
 					if !(w > 0) || math.IsInf(w, 0) || i < 3 && w < floor {
 						t.Errorf("n=%d k=%d B=%d: %v, %+v", n, k, tokens, got, laplace)
 						break
 					}
-					if i < 4 && w < last[i]*(1-1e-9) && tokens != 1 {
+					if i < 3 && w < last[i]*(1-1e-9) && tokens != 1 {
 						t.Errorf("n=%d k=%d B=%d: number %d falls to %v from %v", n, k, tokens, i, w, last[i])
 					}
 				}
-				if forced.Pass(k-1, 0) > forced.Pass(k-1, failed)*(1+1e-12) || graded.Level(k-1, failed, 0) > graded.Level(k-1, failed, 1) {
+				if forced.Pass(k-1, 0) > forced.Pass(k-1, failed)*(1+1e-12) {
 					t.Errorf("n=%d k=%d B=%d: narrower after more failures", n, k, tokens)
 				}
 				last = got

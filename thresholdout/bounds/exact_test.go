@@ -23,13 +23,3 @@ func TestLogBinomialIsABound(t *testing.T) {
 		}
 	}
 }
-
-// TestReleasesWithoutTokens: a check that has no tokens to spend is planned like one that has one.
-func TestReleasesWithoutTokens(t *testing.T) {
-	none := GradedCheck{N: 1000, Questions: 10, Beta: 0.05, Sigma: 0.01}
-	one := none
-	one.Tokens = 1
-	if got, want := none.ReleaseError(), one.ReleaseError(); got != want || !(got > none.Sigma) || math.IsInf(got, 0) {
-		t.Errorf("%v without tokens, %v with one", got, want)
-	}
-}

@@ -78,32 +78,6 @@ func surely(n, mean, level float64) (inside, outside float64) {
 // KL is the divergence of Bernoulli(q) from Bernoulli(p), in nats.
 func KL(q, p float64) float64 { return binomial.KL(q, p) }
 
-// ChernoffWidth is how far above (or below) a population mean of p the mean of n values gets with probability at most b: the w
-// with n kl(p+w||p) = ln(1/b), or 1-p where even a mean of 1 is not that surprising. It is the tolerance of the moment generating
-// function in Rogers et al. (AISTATS 2020).
-func ChernoffWidth(n, p, b float64, above bool) float64 {
-	if !above {
-		p = 1 - p
-	}
-	level := math.Log(1 / b)
-	lo, hi := 0.0, 1-p
-	if p <= 0 || p >= 1 || n*KL(1, p) <= level {
-		return max(hi, 0)
-	}
-	for hi-lo > 1e-15 {
-		w := (lo + hi) / 2
-		if w <= lo || w >= hi {
-			break
-		}
-		if n*KL(p+w, p) > level {
-			hi = w
-		} else {
-			lo = w
-		}
-	}
-	return hi
-}
-
 // MeanInterval is the interval, in [0,1], around an answer with noise sigma by Chernoff's bound: Share pays for sampling, and
 // Mechanism for noise beyond its quantile. rounding is how far the answer may be from the noisy mean beside. It is narrow for means
 // near 0 or 1; since it uses the account's own M, which kind of interval an answer gets may depend on what was seen before it.
@@ -151,17 +125,6 @@ func (c Capped) noise(sigma float64) (float64, error) {
 		return 0, err
 	}
 	return sigma * MaxNormalQuantile(1, c.Mechanism), nil
-}
-
-// ClopperPearson is the exact interval for a probability from successes in trials: each end misses with probability at most
-// beta/2.
-func ClopperPearson(successes, trials int64, beta float64) (low, high float64, err error) {
-	if err := check(max(trials, MinUnits), 1, beta); err != nil {
-		return 0, 0, err
-	}
-	x := float64(successes)
-	low, high = binomialEnds(float64(trials), x, x, math.Log(2/beta))
-	return low, high, nil
 }
 
 // exactTrials is up to how many trials the binomial tail is used. Beyond, Chernoff's bound is within a part in ten thousand of it.

@@ -56,11 +56,6 @@ func DifferenceLow(first, second Group, level float64) float64 {
 // then narrower than the other by as much.
 const differencePrecision = 1e-9
 
-// DifferenceHigh is the mirror of [DifferenceLow].
-func DifferenceHigh(first, second Group, level float64) float64 {
-	return -DifferenceLow(second, first, level)
-}
-
 // overshotDifference is [DifferenceLow] by what the bets on both groups must come to together: no bet wins or loses more than at the end that its group has by itself.
 func overshotDifference(first, second Group, level float64) float64 {
 	mirrored := second.mirror()

@@ -63,11 +63,6 @@ func (t Training) check() error {
 	return nil
 }
 
-// Plan is the check of the next question about a holdout of n units, k questions in all: [PlanWith] at Deviations(k).
-func Plan(t Training, n, questions int64) (Check, error) {
-	return PlanWith(t, n, Deviations(questions))
-}
-
 // PlanWith is the check of the next question about a holdout of n units: two ranks of margins and the cells of a failure. z is how many standard deviations
 // rank 1 leaves room for. Rank 2 says nothing of the variance, so that an unlucky one never costs a token. Where rank 1 leaves room for no unit at all the check is [Check.Silent].
 func PlanWith(t Training, n int64, z float64) (Check, error) {

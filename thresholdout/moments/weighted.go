@@ -253,11 +253,6 @@ type WeightedTraining struct {
 	Off, Spread, B, Mixed, SquareB Moment
 }
 
-// PlanWeighted is the check of the next question about a holdout of n units, k questions in all: [PlanWeightedWith] at Deviations(k).
-func PlanWeighted(t WeightedTraining, n, questions int64) (WeightedCheck, error) {
-	return PlanWeightedWith(t, n, Deviations(questions))
-}
-
 // WeightsUnknown is the check of a question to whose weights the training part says nothing: it says nothing either, and has no outcome but the pass.
 func WeightsUnknown(n int64) WeightedCheck {
 	return WeightedCheck{N: n, Guess: grid / 2, Cells: 1, Ranks: []WeightedRank{silent}}

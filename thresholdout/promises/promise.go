@@ -6,7 +6,6 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
 
@@ -99,7 +98,7 @@ func (p Promise) FullNoise(sigma float64) float64 {
 }
 
 // Holds checks the promise on the holdout, in integers. The sums are of the values as they are stored and released: of phi in steps of 2^-30; for
-// a disagreement Sum is that of |D|, see [Absolute].
+// a disagreement Sum is that of |D|.
 func (p Promise) Holds(s moments.Sums) (bool, error) {
 	if err := p.Valid(); err != nil {
 		return false, err
@@ -112,9 +111,6 @@ func (p Promise) Holds(s moments.Sums) (bool, error) {
 	}
 	return s.Sum <= s.Units*p.Bound, nil
 }
-
-// Absolute is |D| in steps of 2^-30 for a D that is stored as (1+D)/2 in steps of 2^-30, rounded down by nothing: 2x is even.
-func Absolute(stored int64) int64 { return max(2*stored-grid, grid-2*stored) }
 
 // Deviations is how many standard deviations of training part minus holdout [Default] leaves room for: four, with which an honest question breaks its promise
 // less than once in 30,000, and with more questions as many as make one broken in thirty guarantees.
@@ -143,16 +139,4 @@ func Default(kind Kind, statistic, fourth float64, n, training int64, deviations
 	}
 	p, err := New(kind, bound)
 	return p, err == nil
-}
-
-// CheckUnits refuses guarantees that promises are not proved for: fewer units than bounds.PromisedUnits, or intervals by a
-// published bound.
-func CheckUnits(n int64, published bool) error {
-	if published {
-		return fmt.Errorf("promises: a published bound has no promises; use the project's own")
-	}
-	if n < bounds.PromisedUnits {
-		return fmt.Errorf("promises: %d units; at least %d are needed", n, bounds.PromisedUnits)
-	}
-	return nil
 }
