@@ -182,6 +182,13 @@ func TanhNoise(n int64, sigma []float64, beta, b1 float64) ([]float64, error) {
 	return widths, nil
 }
 
+// tanhPrice is T(p) = p(1-p)(e^eps-1)/(1+p(e^eps-1)), how much more likely than p an event may be under the posterior of an eps-private
+// transcript; at most tanh(eps/4).
+func tanhPrice(p, eps float64) float64 {
+	e := math.Expm1(eps)
+	return p * (1 - p) * e / (1 + p*e)
+}
+
 // TanhInterval is the interval for a mean in [0,1] from an answer of noise sigma_j = noise/ES_b1(k), by the bound's form that
 // depends on the mean: all p with a-p <= noise + T(p) + delta/eta and p-a <= noise + T(1-p) + delta/eta, where T(p) =
 // p(1-p)(e^eps-1)/(1+p(e^eps-1)). eps is one number fixed beforehand; slack is delta(eps)/eta.

@@ -23,10 +23,3 @@ func TanhTransfer(n, k int64, beta float64) (Transfer, error) {
 func TanhPosterior(mu, eta float64) float64 {
 	return overEps(mu, 1/eta, func(eps float64) float64 { return math.Tanh(eps / 4) })
 }
-
-// tanhPrice is T(p) = p(1-p)(e^eps-1)/(1+p(e^eps-1)), how much more likely than p an event may be under the posterior of an eps-private
-// transcript; at most tanh(eps/4).
-func tanhPrice(p, eps float64) float64 {
-	e := math.Expm1(eps)
-	return p * (1 - p) * e / (1 + p*e)
-}

@@ -1,10 +1,5 @@
 package moments
 
-// DifferenceHigh is the mirror of [DifferenceLow].
-func DifferenceHigh(first, second Group, level float64) float64 {
-	return -DifferenceLow(second, first, level)
-}
-
 // Plan is the check of the next question about a holdout of n units, k questions in all: [PlanWith] at Deviations(k).
 func Plan(t Training, n, questions int64) (Check, error) {
 	return PlanWith(t, n, Deviations(questions))

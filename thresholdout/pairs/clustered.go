@@ -184,8 +184,8 @@ func (c ClusteredCheck) matchings(from, to, away float64, size int64, level floa
 const blur = 1.0 / (1 << 27)
 
 // Levels at which the projection of clustered units is read beyond E: that of a pass and that of a cell are about a kernel each, so that each has an event D of its own. A pass
-// has .8 and .05 of a side, cells .025 and .025. Matchings have .05 at the size of rank 1, and .05 at another one: that of rank 2, or in a report the sample's own, which is no plan: of all of its values
-// together 1/e of the share is proved.
+// has .8 and .05 of a side, cells .025 and .025. Matchings have .05 at the size of rank 1, and .05 at one other: that of rank 2, or in a report the sample's own. That one is no plan: over all sizes
+// that a sample may have, e times what a level says is proved, so that it is read at 1 more (docs/proofs/pairs.md, section 4).
 var (
 	clusteredFailedLevel          = math.Log(40)
 	clusteredFailedDeviationLevel = math.Log(40)
@@ -193,7 +193,7 @@ var (
 	clusteredOwnMatchingsLevel    = 1 + math.Log(20)
 )
 
-// matchingsLevel is the level beyond E at which matchings are read.
+// matchingsLevel is the level beyond E at which matchings are read: what is proved, or what version 4 of guess_and_check took.
 func (c ClusteredCheck) matchingsLevel(proved float64) float64 {
 	if c.OneEvent {
 		return matchingsLevel

@@ -329,10 +329,11 @@ func TestClusteredExactly(t *testing.T) {
 			least := samples[r.IntN(len(samples))].size
 			beyond := 0.0
 			for _, one := range samples {
-				if one.size >= least {
-					if low, _ := Matchings(one.ratio, one.ratio, least*float64(n/2), level); low > truth {
-						beyond += one.probability
-					}
+				if one.size < least {
+					continue
+				}
+				if low, _ := Matchings(one.ratio, one.ratio, least*float64(n/2), level); low > truth {
+					beyond += one.probability
 				}
 			}
 			chained = max(chained, beyond*math.Exp(level))
@@ -409,6 +410,92 @@ func TestClusteredExactly(t *testing.T) {
 	if statements < 100 || atFifth <= 1 || matched > math.E || matched < 0.001 || chained > 1 || chained < 0.001 || outcomes > 1 || outcomes < 0.001 {
 		t.Error("faults go unnoticed, or matchings miss too often")
 	}
+}
+
+// TestClusteredMatchings goes through all samples of halves of one to three units, each with rows of one label alone, where matchings are nearly all that there is: what they say at one size is as improbable as promised, and what
+// they say at the sample's own at most e times as much. It would notice half a unit of the level.
+func TestClusteredMatchings(t *testing.T) {
+	r := rand.New(rand.NewChaCha8([32]byte{37, 17}))
+	c := Curves{First: 2}
+	none := []float64{0, 0}
+	kinds := []customer{
+		{with: [2][]float64{{0, 1}}, without: [2][]float64{none}}, {with: [2][]float64{{1, 0}}, without: [2][]float64{none}},
+		{with: [2][]float64{none}, without: [2][]float64{{0, 1}}}, {with: [2][]float64{none}, without: [2][]float64{{1, 0}}},
+	}
+	atOneSize, own := 0.0, 0.0
+	for round := range 300 {
+		p, total := make([]float64, len(kinds)), 0.0
+		for k := range p {
+			p[k] = math.Exp(-4 * r.Float64())
+			total += p[k]
+		}
+		for k := range p {
+			p[k] /= total
+		}
+		truth, all := 0.0, 0.0
+		for k := range p {
+			for l := range p {
+				a, b := pairOf(c, kinds[k], kinds[l])
+				truth, all = truth+p[k]*p[l]*a, all+p[k]*p[l]*b
+			}
+		}
+		truth /= all
+		units := 1 + round%3
+		type sample struct{ probability, ratio, size, level float64 }
+		var samples []sample
+		halvesOf(units, p, func(first []int, one float64) {
+			x := vectorsOf(c, sampleOf(kinds, first))
+			halvesOf(units, p, func(second []int, other float64) {
+				s, err := Clustered(c, x, vectorsOf(c, sampleOf(kinds, second)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				ratio, size, ok := s.Ratio()
+				if !ok {
+					return
+				}
+				// level is the highest at which matchings say that the ratio is above the truth: bets on a W of N at the odds of the truth.
+				pairs, level := float64(units)*size, 0.0
+				if ratio > truth {
+					level = pairs * (plogp(ratio, truth) + plogp(1-ratio, 1-truth))
+				}
+				if level > 0.01 {
+					below, _ := Matchings(ratio, ratio, pairs, level*(1-1e-6))
+					above, _ := Matchings(ratio, ratio, pairs, level*(1+1e-6))
+					if below <= truth || above > truth {
+						t.Fatalf("matchings of %v pairs say %v and %v of a ratio of %v at the level %v, where the truth is %v", pairs, below, above, ratio, level, truth)
+					}
+				}
+				samples = append(samples, sample{one * other, ratio, size, level})
+			})
+		})
+		for _, at := range samples {
+			chain, all := 0.0, 0.0
+			for _, one := range samples {
+				if one.size >= at.size-1e-12 && one.ratio >= at.ratio-1e-12 {
+					chain += one.probability
+				}
+				if one.level >= at.level-1e-9 {
+					all += one.probability
+				}
+			}
+			if at.level > 0.01 {
+				atOneSize, own = max(atOneSize, chain*math.Exp(at.level)), max(own, all*math.Exp(at.level))
+			}
+		}
+	}
+	t.Logf("at one size %.4f of what is promised, at the sample's own %.4f", atOneSize, own)
+	if atOneSize > 1 || own > math.E || atOneSize < math.Exp(-0.5) {
+		t.Error("matchings miss too often, or half a unit of the level goes unnoticed")
+	}
+}
+
+// plogp is p ln(p/q), and 0 where p is 0.
+func plogp(p, q float64) float64 {
+	if p == 0 {
+		return 0
+	}
+	return p * math.Log(p/q)
 }
 
 // TestClusteredOutcomesArePaidFor: a question's failures are no more than its price pays for, and what an outcome says is true.

@@ -98,7 +98,7 @@ func (p Promise) FullNoise(sigma float64) float64 {
 }
 
 // Holds checks the promise on the holdout, in integers. The sums are of the values as they are stored and released: of phi in steps of 2^-30; for
-// a disagreement Sum is that of |D|.
+// a disagreement Sum is that of |D|: of the stored x, max(2x-1, 1-2x).
 func (p Promise) Holds(s moments.Sums) (bool, error) {
 	if err := p.Valid(); err != nil {
 		return false, err
