@@ -101,6 +101,11 @@ func (s *Service) create(ctx context.Context, p Principal, set Settings, up Uplo
 			return card, replayed, err
 		}
 	}
+	if c.sourceTable != nil {
+		if err := c.take(); err != nil {
+			return card, false, err
+		}
+	}
 	end, err := s.uploadsTurn(ctx)
 	if err != nil {
 		return card, false, err
@@ -188,23 +193,24 @@ type creation struct {
 	still     func() error // what was put into the data directory is certainly there
 	rowsMeant bool         // one observation is a row because the owner says so
 
-	uploads map[string]string // part -> the spooled file
-	files   []ingest.PartFile // of a table that is there already, in the place of an upload
-	tables  map[string]*dataset.Table
-	skipped []Skipped
-	said    []Warning                    // about the file: what was skipped, and what its writer may not have meant
-	room    *room                        // of the split
-	groups  *grouped                     // of the table, where they were begun early
-	texts   map[string]dataset.TextShape // of the upload, by column
-	orders  map[string][]string          // of categories, by column: with texts that no training row has
-	named   []string                     // columns of categories without an order
-	card    Card
-	early   []Warning    // what a draft says
-	old     *predecessor // nil where the table is new
-	table   [32]byte     // its digest
-	digest  [32]byte     // that the holdout is known by: the table's, or the successor's of an older one
-	order   placing      // of the rows that are stored
-	offsets []uint32     // where the units of the training part begin, and the last ends; nil where units are rows
+	uploads     map[string]string // part -> the spooled file
+	files       []ingest.PartFile // of a table that is there already, in the place of an upload
+	sourceTable *sourceTable      // a table that is there already in an engine
+	tables      map[string]*dataset.Table
+	skipped     []Skipped
+	said        []Warning                    // about the file: what was skipped, and what its writer may not have meant
+	room        *room                        // of the split
+	groups      *grouped                     // of the table, where they were begun early
+	texts       map[string]dataset.TextShape // of the upload, by column
+	orders      map[string][]string          // of categories, by column: with texts that no training row has
+	named       []string                     // columns of categories without an order
+	card        Card
+	early       []Warning    // what a draft says
+	old         *predecessor // nil where the table is new
+	table       [32]byte     // its digest
+	digest      [32]byte     // that the holdout is known by: the table's, or the successor's of an older one
+	order       placing      // of the rows that are stored
+	offsets     []uint32     // where the units of the training part begin, and the last ends; nil where units are rows
 
 	sketched   time.Time     // when its sketches were stored, or a little before
 	registered *registration // of its table in a source, from before that is made

@@ -13,7 +13,7 @@ import (
 	"github.com/holdoutd/holdoutd/dataset/ingest"
 )
 
-// A table can be there already, in a directory of the server's operator: a source of the engine EngineFiles. Who makes a holdout of it names it, and sends no body. Its files are read once, in the limited child process, as an
+// A table can be there already, in a directory of the server's operator: a source of the engine EngineFiles. (One of a database is in tables.go.) Who makes a holdout of it names it, and sends no body. Its files are read once, in the limited child process, as an
 // upload is, and stay where they are: the holdout has columns of its own.
 
 // EngineFiles is the engine of a source that is a directory of Parquet files. Tables are taken from it, and nothing is written into it.
@@ -66,13 +66,19 @@ func (c *creation) find(up Upload) (digests map[string][sha256.Size]byte, err er
 		return nil, invalid("split", "split=given needs the parts training and holdout in the body, and no path")
 	}
 	name, table, _ := strings.Cut(c.settings.Path, "/")
+	if from := c.service.tableSources[name]; from != nil {
+		digest, err := c.findIn(from, table)
+		return map[string][sha256.Size]byte{partTable: digest}, err
+	}
 	if table == "" {
 		table = "." // the directory itself
 	}
 	root, known := c.service.folders[name]
 	switch {
+	case c.service.sources[name] != nil:
+		return nil, invalid("path", "path: held-out rows are put into %s, and no table is taken from it", name)
 	case !known:
-		return nil, invalid("path", "path: this server has no directory of tables of the name %q; its operator names them with --source NAME=file:///DIRECTORY", name)
+		return nil, invalid("path", "path: this server takes no tables from a source of the name %q; its operator names them with --source NAME=file:///DIRECTORY, or clickhouse://… or trino://… without a loader", name)
 	case !filepath.IsLocal(table):
 		return nil, invalid("path", "path: a table is named as %s/PATH, without a way out of that directory", name)
 	}

@@ -99,8 +99,8 @@ func TestPathIsRefused(t *testing.T) {
 	s := openWith(t, t.TempDir(), map[string]Source{"lake": {Engine: EngineFiles, Address: root}})
 	must(t, os.WriteFile(filepath.Join(root, "same.txt"), nil, 0o600))
 	for path, says := range map[string]string{
-		"pond/visits":                "no directory of tables of the name",
-		"visits":                     "no directory of tables of the name",
+		"pond/visits":                "takes no tables from a source of the name",
+		"visits":                     "takes no tables from a source of the name",
 		"lake/../" + "lake/visits":   "without a way out",
 		"lake//" + beside:            "without a way out",
 		"lake/" + "nothing":          "there is no table",

@@ -33,7 +33,7 @@ type Options struct {
 
 	Issuer *oidc.Issuer // whose tokens are taken beside keys; nil: nobody's
 
-	Sources map[string]Source // engines in which held-out tables can lie, by the names that uploads give
+	Sources map[string]Source // of tables that are there already, and for held-out rows, by the names that uploads give
 
 	AnswerTime AnswerTime // when replies to questions leave; default: AnswerSoon
 
@@ -91,8 +91,9 @@ type Service struct {
 
 	processors *turns.Queue // of passes over rows
 
-	sources map[string]*source
-	folders map[string]string // of tables that are there already, by the names of their sources
+	sources      map[string]*source
+	folders      map[string]string       // of tables that are there already, by the names of their sources
+	tableSources map[string]*tableSource // engines that tables are taken from
 
 	quarantine quarantine
 	deletions  deletions

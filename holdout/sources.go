@@ -33,7 +33,7 @@ type Source struct {
 	Engine  string // EngineClickHouse, EngineTrino or EngineFiles; "" is ClickHouse
 	Address string // http://HOST:PORT/DATABASE, or https://; of Trino http://HOST:PORT/CATALOG/SCHEMA; of files a directory
 	Reader  Login  // asks; a user that may read and nothing else, with what docs/format/sql.md says of the engine
-	Loader  Login  // makes and drops tables
+	Loader  Login  // makes and drops tables. Without a user the source is a database that tables are taken from, and no held-out rows are put there
 	// Cluster is of ClickHouse the name of a cluster, "": one server. Its tables are distributed over a server of each shard: that of Address, and Shards.
 	Cluster string
 	Shards  []string // addresses of the other shards, as Address
@@ -59,6 +59,7 @@ type source struct {
 type connection interface {
 	remote.Engine
 	remote.Loader
+	remote.Tables
 }
 
 // sourceName is what a source may be called: its name is on cards, and in names of variables.
@@ -66,7 +67,10 @@ var sourceName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
 // openSources makes the connections; nothing is asked yet.
 func (s *Service) openSources(all map[string]Source) error {
-	s.sources, s.folders = map[string]*source{}, map[string]string{}
+	s.sources, s.folders, s.tableSources = map[string]*source{}, map[string]string{}, map[string]*tableSource{}
+	if err := checkApart(all); err != nil {
+		return err
+	}
 	for name, of := range all {
 		if !sourceName.MatchString(name) {
 			return fmt.Errorf("holdout: the name of a source is up to 32 of a-z, 0-9, _ and -, and begins with a letter; %q is not", name)
@@ -78,6 +82,12 @@ func (s *Service) openSources(all map[string]Source) error {
 			continue
 		}
 		tell := func(words string) { s.log.Error("what a source said", "source", name, "words", words) }
+		if of.Loader.User == "" {
+			if err := s.openTables(name, of, remote.Options{Tell: tell}); err != nil {
+				return err
+			}
+			continue
+		}
 		reader, err := of.connect(name, of.Reader, remote.Options{Tell: tell})
 		if err != nil {
 			return err
@@ -199,8 +209,8 @@ func (s *Service) checkSource(ctx context.Context, set Settings) error {
 	if set.Source == "" {
 		return nil
 	}
-	if _, folder := s.folders[set.Source]; folder {
-		return invalid("source", "source: %s is a directory of tables, and no database that held-out rows can lie in; path=%[1]s/TABLE takes a table from it", set.Source)
+	if s.folders[set.Source] != "" || s.tableSources[set.Source] != nil {
+		return invalid("source", "source: tables are taken from %s, and no held-out rows are put there; path=%[1]s/TABLE takes a table from it", set.Source)
 	}
 	of := s.sources[set.Source]
 	if of == nil {
@@ -215,15 +225,17 @@ func (of *source) ready(ctx context.Context) error {
 }
 
 // failed is what is said of an engine's error, in words that are the same whatever rows hold. One that says that the table is another stays as it is.
-func (of *source) failed(err error) error {
+func (of *source) failed(err error) error { return engineFailed(of.name, err) }
+
+func engineFailed(name string, err error) error {
 	var e *remote.Error
 	switch {
 	case err == nil, errors.Is(err, &remote.Error{Kind: remote.Changed}):
 		return err
 	case errors.As(err, &e):
-		return &Error{Kind: Unavailable, Err: &notAnswered{err}, Detail: fmt.Sprintf("the source %s: %s", of.name, strings.TrimPrefix(e.Error(), "remote: "))}
+		return &Error{Kind: Unavailable, Err: &notAnswered{err}, Detail: fmt.Sprintf("the source %s: %s", name, strings.TrimPrefix(e.Error(), "remote: "))}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &Error{Kind: Unavailable, Err: &notAnswered{err}, Detail: "the source " + of.name + " did not answer in time; ask the same again"}
+		return &Error{Kind: Unavailable, Err: &notAnswered{err}, Detail: "the source " + name + " did not answer in time; ask the same again"}
 	}
 	return err
 }

@@ -56,7 +56,7 @@ type Settings struct {
 	Sealed     float64 `json:"sealed,omitempty"`  // the share of the units that no question reads
 	// Source is the name of the engine in which the held-out rows lie; "": here.
 	Source string `json:"source,omitempty"`
-	// Path is that of a table in a directory of the server's operator, behind the name of that source: NAME/PATH; "": the table was uploaded.
+	// Path is that of a table in a source of the server's operator, behind the name of that source: NAME/PATH, or NAME/TABLE of a database; "": the table was uploaded.
 	Path string `json:"path,omitempty"`
 	// Succeeds is the id of a retired holdout that this one comes after.
 	Succeeds string `json:"succeeds,omitempty"`

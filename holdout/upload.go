@@ -250,7 +250,11 @@ func (c *creation) decodePart(part string, as map[string]dataset.Kind) (ingest.R
 	if c.files != nil {
 		result, t, err = c.decodeFiles(dir)
 	} else {
-		result, t, err = ingest.RunAs(c.ctx, c.service.decoder, c.uploads[part], dir, ingest.Limits{MaxFileBytes: c.service.limits.UploadBytes, MemoryBytes: c.service.decodeMemory}, as)
+		limits := ingest.Limits{MaxFileBytes: c.service.limits.UploadBytes, MemoryBytes: c.service.decodeMemory}
+		if c.sourceTable != nil {
+			limits.MaxExpansion = madeExpansion
+		}
+		result, t, err = ingest.RunAs(c.ctx, c.service.decoder, c.uploads[part], dir, limits, as)
 	}
 	if err != nil && c.ctx.Err() != nil {
 		return result, &Error{Kind: Unavailable, Detail: "the upload was given up", Err: err}

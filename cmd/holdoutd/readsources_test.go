@@ -35,6 +35,11 @@ func TestReadSources(t *testing.T) {
 	if err != nil || len(got) != 1 || !reflect.DeepEqual(got["lake"], holdout.Source{Engine: "file", Address: "/srv/tables old"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
+	t.Setenv("HOLDOUTD_SOURCE_WAREHOUSE_PASSWORD", "p")
+	got, err = readSources([]string{"warehouse=clickhouse://r@db:8123/sales"})
+	if err != nil || len(got) != 1 || !reflect.DeepEqual(got["warehouse"], holdout.Source{Engine: "clickhouse", Address: "http://db:8123/sales", Reader: holdout.Login{User: "r", Password: "p"}}) {
+		t.Errorf("a source of tables: %+v, %v", got, err)
+	}
 	got, err = readSources([]string{"c=clickhouse://r@one:8123/held?loader=w&cluster=all&shard=two:8123&shard=three:8123"})
 	want = holdout.Source{Engine: "clickhouse", Address: "http://one:8123/held", Reader: holdout.Login{User: "r"}, Loader: holdout.Login{User: "w"}, Cluster: "all", Shards: []string{"http://two:8123/held", "http://three:8123/held"}}
 	if err != nil || len(got) != 1 || !reflect.DeepEqual(got["c"], want) {
@@ -48,13 +53,14 @@ func TestReadSources(t *testing.T) {
 		"a=file:///srv?loader=w":                           "must be file:///DIRECTORY",
 		"a=trino://r@lake/hive?loader=w":                   "must be trino://READER@HOST:8443/CATALOG/SCHEMA",
 		"the-house=trino://r@lake/hive/held?loader=w":      "over https only",
-		"clickhouse":                                     "NAME=clickhouse://",
-		"a=postgres://r@db/held?loader=w":                "must be file:///DIRECTORY, clickhouse://",
-		"a=clickhouse://db/held?loader=w":                "must be clickhouse://",
-		"a=clickhouse://r:hunter2@db/held?loader=w":      "HOLDOUTD_SOURCE_A_PASSWORD_FILE",
-		"a=clickhouse://r:hunter2%zz@db/held?loader=w":   "must be file:///DIRECTORY, clickhouse://",
-		"a=clickhouse://r@db/held":                       "?loader=USER",
-		"a=clickhouse://r@db/held?loader=w&table=hunter": "not table",
+		"clickhouse":                                          "NAME=clickhouse://",
+		"a=postgres://r@db/held?loader=w":                     "must be file:///DIRECTORY, clickhouse://",
+		"a=clickhouse://db/held?loader=w":                     "must be clickhouse://",
+		"a=clickhouse://r:hunter2@db/held?loader=w":           "HOLDOUTD_SOURCE_A_PASSWORD_FILE",
+		"a=clickhouse://r:hunter2%zz@db/held?loader=w":        "must be file:///DIRECTORY, clickhouse://",
+		"c=clickhouse://r@db/held?cluster=all&shard=two:8123": "name the user that makes tables in the cluster",
+		"a=trino://r@lake/hive":                               "must be trino://READER@HOST:8443/CATALOG/SCHEMA",
+		"a=clickhouse://r@db/held?loader=w&table=hunter":      "not table",
 	} {
 		if _, err := readSources([]string{flag}); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", flag, err)
@@ -89,6 +95,9 @@ func TestUploadToSource(t *testing.T) {
 	}
 	if out, errs, code := holdoutd(t, "holdouts", "--url", p.url, "--key", "@"+filepath.Join(dir, "admin.key")); code != 0 || strings.Contains(out, "flights") {
 		t.Errorf("after the refusals: exit code %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := holdoutd(t, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", t.TempDir(), "--source", "a=clickhouse://r@db/held?loader=w", "--source", "b=clickhouse://s@db/held"); code == 0 || !strings.Contains(errs, "are one database") {
+		t.Errorf("tables are taken from where held-out rows are: exit code %d\n%s%s", code, out, errs)
 	}
 	out, errs, code := holdoutd(t, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", t.TempDir(), "--source", "a=clickhouse://r:hunter2@db/held?loader=w")
 	if code != 2 || strings.Contains(out+errs, "hunter2") {

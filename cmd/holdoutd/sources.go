@@ -10,7 +10,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout"
 )
 
-const sourceHelp = "directory of Parquet files that tables are taken from, as NAME=file:///DIRECTORY, or database for held-out rows, as NAME=clickhouse://READER@HOST:8123/DATABASE?loader=USER or NAME=trino://READER@HOST:8443/CATALOG/SCHEMA?loader=USER; tls=true for https; of a cluster cluster=NAME and shard=HOST:8123 for each other shard; may be given several times. Passwords are in the variables HOLDOUTD_SOURCE_NAME_PASSWORD and HOLDOUTD_SOURCE_NAME_LOADER_PASSWORD, or in the files that these variables with _FILE name"
+const sourceHelp = "where tables are taken from: a directory of Parquet files, as NAME=file:///DIRECTORY, or a database, as NAME=clickhouse://READER@HOST:8123/DATABASE or NAME=trino://READER@HOST:8443/CATALOG/SCHEMA. With loader=USER it is a database that held-out rows are put into: NAME=clickhouse://READER@HOST:8123/DATABASE?loader=USER; tls=true for https; of a cluster cluster=NAME and shard=HOST:8123 for each other shard; may be given several times. Passwords are in the variables HOLDOUTD_SOURCE_NAME_PASSWORD and HOLDOUTD_SOURCE_NAME_LOADER_PASSWORD, or in the files that these variables with _FILE name"
 
 // readSources reads the sources of --source, with their passwords. No error has a password in it.
 func readSources(flags []string) (map[string]holdout.Source, error) {
@@ -70,8 +70,8 @@ func readSource(name, address string) (of holdout.Source, err error) {
 			return of, misuse("--source %s: the address takes loader=USER and tls=true, each once, and not %s; of ClickHouse also cluster=NAME, once, and shard=HOST:8123 for each other shard", name, member)
 		}
 	}
-	if loader == "" {
-		return of, misuse("--source %s: name the user that makes tables, as ?loader=USER; the other one reads, and nothing else", name)
+	if loader == "" && (of.Cluster != "" || shards != nil) {
+		return of, misuse("--source %s: name the user that makes tables in the cluster, as loader=USER; a source without one is one server that tables are taken from", name)
 	}
 	if (of.Cluster == "") != (shards == nil) {
 		return of, misuse("--source %s: a cluster needs cluster=NAME, and shard=HOST:8123 for each shard but the one of the address", name)
@@ -84,8 +84,10 @@ func readSource(name, address string) (of holdout.Source, err error) {
 	if of.Reader.Password, err = password(passwordVariable(name, "")); err != nil {
 		return of, err
 	}
-	if of.Loader.Password, err = password(passwordVariable(name, "LOADER_")); err != nil {
-		return of, err
+	if loader != "" {
+		if of.Loader.Password, err = password(passwordVariable(name, "LOADER_")); err != nil {
+			return of, err
+		}
 	}
 	if of.Engine == holdout.EngineTrino && scheme != "https" && of.Reader.Password+of.Loader.Password != "" {
 		return of, misuse("--source %s: Trino takes a password over https only; add tls=true", name)
@@ -100,9 +102,9 @@ func allAddresses(before string) string {
 
 // sourceAddresses say how an address of each engine is written.
 var sourceAddresses = map[string]string{
-	holdout.EngineClickHouse: "clickhouse://READER@HOST:8123/DATABASE?loader=USER",
+	holdout.EngineClickHouse: "clickhouse://READER@HOST:8123/DATABASE[?loader=USER]",
 	holdout.EngineFiles:      "file:///DIRECTORY",
-	holdout.EngineTrino:      "trino://READER@HOST:8443/CATALOG/SCHEMA?loader=USER",
+	holdout.EngineTrino:      "trino://READER@HOST:8443/CATALOG/SCHEMA[?loader=USER]",
 }
 
 func passwordVariable(name, whose string) string {

@@ -47,7 +47,8 @@ Of a FOLDER all files *.parquet are one table, as Spark, Dask and Polars write i
 column that a file has not is null there. They are joined in a temporary file first (TMPDIR says where). Delta, Iceberg and
 Hudi tables must be exported: their folders have rows of older versions, too.
 
-A table that lies in a directory of the server's operator (holdoutd serve --source NAME=file:///DIRECTORY) is named by --path, and not sent.
+A table that is there already, in a source of the server's operator (holdoutd serve --source), is named by --path, and not sent:
+a Parquet file or a folder of them, or a table of ClickHouse or Trino.
 
 Until something of a new holdout is shown the same file may be uploaded again with other settings. Each flag is a parameter
 of the interface (docs/API.md); one that the mechanism does not take is refused.

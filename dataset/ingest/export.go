@@ -46,8 +46,19 @@ func Export(w io.Writer, t *dataset.Table) error { return ExportOrdered(w, t, ni
 // ExportOrdered is Export where text columns by these names are categories in an order, from the first to the last: pandas, pyarrow and Polars read them as such. An order
 // that lacks a text of its column, or has a text twice, is left out. All of its texts are written, those that no row has, too.
 func ExportOrdered(w io.Writer, t *dataset.Table, orders map[string][]string) error {
-	buffered := bufio.NewWriterSize(w, 1<<20)
-	e, err := newExporter(buffered, t, orders)
+	var columns []exportColumn
+	for i := range t.Schema().Fields {
+		column := t.Column(i)
+		c, err := newExportColumn(column)
+		if err != nil {
+			return err
+		}
+		if column.Kind == dataset.Text && orders[column.Name] != nil && covers(orders[column.Name], &column.Dictionary) {
+			c.order = orders[column.Name]
+		}
+		columns = append(columns, c)
+	}
+	e, err := newExporter(bufio.NewWriterSize(w, 1<<20), columns, parquet.CompressionCodec_ZSTD)
 	if err != nil {
 		return err
 	}
@@ -56,13 +67,7 @@ func ExportOrdered(w io.Writer, t *dataset.Table, orders map[string][]string) er
 			return fmt.Errorf("ingest: export: %w", err)
 		}
 	}
-	if err := e.finish(); err != nil {
-		return fmt.Errorf("ingest: export: %w", err)
-	}
-	if err := buffered.Flush(); err != nil {
-		return fmt.Errorf("ingest: export: %w", err)
-	}
-	return nil
+	return e.end()
 }
 
 // exporter drives the library's page and row-group layers with whole columns. Its row interface takes one object a
@@ -70,7 +75,6 @@ func ExportOrdered(w io.Writer, t *dataset.Table, orders map[string][]string) er
 // one; so columns go by their numbers here and get their names back in the footer.
 type exporter struct {
 	out       *bufio.Writer
-	table     *dataset.Table
 	columns   []exportColumn
 	elements  []*parquet.SchemaElement // the root, then the columns, by their real names
 	writer    *writer.ParquetWriter
@@ -90,30 +94,22 @@ type exportColumn struct {
 	order   []string // categories from the first to the last
 }
 
-func newExporter(out *bufio.Writer, t *dataset.Table, orders map[string][]string) (*exporter, error) {
-	e := &exporter{out: out, table: t}
-	n := int32(len(t.Schema().Fields))
+func newExporter(out *bufio.Writer, columns []exportColumn, codec parquet.CompressionCodec) (*exporter, error) {
+	e := &exporter{out: out, columns: columns}
+	n := int32(len(columns))
 	root := parquet.NewSchemaElement()
 	root.Name, root.NumChildren = "schema", &n
 	e.elements = []*parquet.SchemaElement{root}
 	internal := []*parquet.SchemaElement{root}
-	width := int64(0)
-	for i := range t.Schema().Fields {
-		c, err := newExportColumn(t.Column(i))
-		if err != nil {
-			return nil, err
-		}
-		if column := t.Column(i); column.Kind == dataset.Text && orders[column.Name] != nil && covers(orders[column.Name], &column.Dictionary) {
-			c.order, e.ordered = orders[column.Name], true
-		}
-		e.columns = append(e.columns, c)
+	for i := range columns {
+		c := &columns[i]
+		e.ordered = e.ordered || c.order != nil
 		e.elements = append(e.elements, c.element)
 		numbered := *c.element
 		numbered.Name = "C" + strconv.Itoa(i)
 		internal = append(internal, &numbered)
-		width += 8
 	}
-	rows := int(min(exportGroupBytes/max(width, 1), exportMaxGroupRows))
+	rows := min(exportGroupBytes/max(8*len(columns), 1), exportMaxGroupRows)
 	e.groupRows = max(rows, exportMinGroupRows)
 
 	var err error
@@ -125,37 +121,40 @@ func newExporter(out *bufio.Writer, t *dataset.Table, orders map[string][]string
 		e.columns[i].path = e.writer.SchemaHandler.IndexMap[int32(i+1)]
 	}
 	e.writer.PageSize = exportPageBytes
-	e.writer.CompressionType = parquet.CompressionCodec_ZSTD
+	e.writer.CompressionType = codec
 	by := exportedBy
 	e.writer.Footer.CreatedBy = &by
 	return e, nil
 }
 
-func newExportColumn(c *dataset.Column) (exportColumn, error) {
+// newElement is an optional column, whose type is still to be set.
+func newElement(name string) exportColumn {
 	el := parquet.NewSchemaElement()
-	el.Name = c.Name
+	el.Name = name
 	optional := parquet.FieldRepetitionType_OPTIONAL
 	el.RepetitionType = &optional
-	x := exportColumn{element: el, null: c.Null}
+	return exportColumn{element: el}
+}
+
+func newExportColumn(c *dataset.Column) (exportColumn, error) {
+	x := newElement(c.Name)
+	x.null = c.Null
 	switch c.Kind {
 	case dataset.Bool:
-		setType(el, parquet.Type_BOOLEAN)
+		setType(x.element, parquet.Type_BOOLEAN)
 		x.box = func(i int) any { return c.Bools[i] == 1 }
 	case dataset.Text:
-		setType(el, parquet.Type_BYTE_ARRAY)
-		utf8 := parquet.ConvertedType_UTF8
-		el.ConvertedType = &utf8
-		el.LogicalType = &parquet.LogicalType{STRING: parquet.NewStringType()}
+		x.setText()
 		x.box = boxTexts(c)
 	case dataset.Time:
 		return x, x.chooseTime(c)
 	default:
 		if integerSource(c.Source) && allWhole(c.Numbers, 1, maxExact) {
-			setType(el, parquet.Type_INT64)
+			setType(x.element, parquet.Type_INT64)
 			x.box = func(i int) any { return int64(c.Numbers[i]) }
 			return x, nil
 		}
-		setType(el, parquet.Type_DOUBLE)
+		setType(x.element, parquet.Type_DOUBLE)
 		x.box = func(i int) any { return c.Numbers[i] }
 	}
 	return x, nil
@@ -178,12 +177,8 @@ func boxTexts(c *dataset.Column) func(i int) any {
 const microsPerDay = 86400e6
 
 func (x *exportColumn) chooseTime(c *dataset.Column) error {
-	el := x.element
 	if c.Source == "DATE" && allWhole(c.Numbers, microsPerDay, math.MaxInt32*microsPerDay) {
-		setType(el, parquet.Type_INT32)
-		date := parquet.ConvertedType_DATE
-		el.ConvertedType = &date
-		el.LogicalType = &parquet.LogicalType{DATE: parquet.NewDateType()}
+		x.setDate()
 		x.box = func(i int) any { return int32(c.Numbers[i] / microsPerDay) }
 		return nil
 	}
@@ -192,17 +187,38 @@ func (x *exportColumn) chooseTime(c *dataset.Column) error {
 			return fmt.Errorf("ingest: export: column %q has times beyond the year 140,000", c.Name)
 		}
 	}
-	setType(el, parquet.Type_INT64)
-	stamp := parquet.NewTimestampType()
-	stamp.Unit = &parquet.TimeUnit{MICROS: parquet.NewMicroSeconds()}
-	stamp.IsAdjustedToUTC = strings.HasSuffix(c.Source, utcSuffix)
-	el.LogicalType = &parquet.LogicalType{TIMESTAMP: stamp}
-	if stamp.IsAdjustedToUTC { // the older annotation means UTC
-		micros := parquet.ConvertedType_TIMESTAMP_MICROS
-		el.ConvertedType = &micros
-	}
+	x.setStamp(strings.HasSuffix(c.Source, utcSuffix))
 	x.box = func(i int) any { return int64(math.Floor(c.Numbers[i])) }
 	return nil
+}
+
+// setText makes it a column of texts.
+func (x *exportColumn) setText() {
+	setType(x.element, parquet.Type_BYTE_ARRAY)
+	utf8 := parquet.ConvertedType_UTF8
+	x.element.ConvertedType = &utf8
+	x.element.LogicalType = &parquet.LogicalType{STRING: parquet.NewStringType()}
+}
+
+// setDate makes it a column of days.
+func (x *exportColumn) setDate() {
+	setType(x.element, parquet.Type_INT32)
+	date := parquet.ConvertedType_DATE
+	x.element.ConvertedType = &date
+	x.element.LogicalType = &parquet.LogicalType{DATE: parquet.NewDateType()}
+}
+
+// setStamp makes it a column of microseconds.
+func (x *exportColumn) setStamp(utc bool) {
+	setType(x.element, parquet.Type_INT64)
+	stamp := parquet.NewTimestampType()
+	stamp.Unit = &parquet.TimeUnit{MICROS: parquet.NewMicroSeconds()}
+	stamp.IsAdjustedToUTC = utc
+	x.element.LogicalType = &parquet.LogicalType{TIMESTAMP: stamp}
+	if utc { // the older annotation means UTC
+		micros := parquet.ConvertedType_TIMESTAMP_MICROS
+		x.element.ConvertedType = &micros
+	}
 }
 
 func setType(el *parquet.SchemaElement, t parquet.Type) { el.Type = &t }
@@ -283,9 +299,8 @@ func covers(order []string, d *dataset.Dictionary) bool {
 // columnTable boxes a piece of a column; the boxes are reused by the next one.
 func (e *exporter) columnTable(c *exportColumn, from, to int) *layout.Table {
 	n := to - from
-	if e.values == nil {
-		size := min(e.groupRows, e.table.Rows())
-		e.values, e.levels, e.zeros = make([]any, size), make([]int32, size), make([]int32, size)
+	if len(e.values) < n {
+		e.values, e.levels, e.zeros = make([]any, n), make([]int32, n), make([]int32, n)
 	}
 	for i := range n {
 		if c.null(from + i) {
@@ -302,6 +317,18 @@ func (e *exporter) columnTable(c *exportColumn, from, to int) *layout.Table {
 	t.Values, t.DefinitionLevels, t.RepetitionLevels = e.values[:n], e.levels[:n], e.zeros[:n]
 	t.Info = &common.Tag{OmitStats: true} // nobody needs them here, and long texts would fill the footer
 	return t
+}
+
+// end writes the footer, and what is buffered.
+func (e *exporter) end() error {
+	err := e.finish()
+	if err == nil {
+		err = e.out.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("ingest: export: %w", err)
+	}
+	return nil
 }
 
 // finish writes the footer, with the real names. The library's own WriteStop would look the names up by its

@@ -133,7 +133,11 @@ func TestLanesGiveUp(t *testing.T) {
 	for what, page := range map[string]int64{"many pieces": exportPageBytes, "large pages": 2 * lanePageBytes} {
 		var out bytes.Buffer
 		buffered := bufio.NewWriter(&out)
-		e, err := newExporter(buffered, table, nil)
+		column, err := newExportColumn(table.Column(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := newExporter(buffered, []exportColumn{column}, parquet.CompressionCodec_ZSTD)
 		if err != nil {
 			t.Fatal(err)
 		}

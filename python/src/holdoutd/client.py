@@ -126,7 +126,7 @@ class Server:
         holdout, so that a notebook may be run again.
 
         Args:
-            table: the whole table; without it path="NAME/TABLE" of one in a directory of the server's operator, or with
+            table: the whole table; without it path="NAME/TABLE" of one in a source of the server's operator, or with
                 split="given" the parts training_part, holdout_part and, if there is one, check_part
             name: what people call it
             progress: whether to show how much was sent; default: if a person is looking

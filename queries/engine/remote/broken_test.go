@@ -22,6 +22,13 @@ import (
 
 const secret = "s3cr3t"
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // frail is a server whose answers a test decides, by the number of the statement from 1. It keeps what it was asked.
 type frail struct {
 	*httptest.Server

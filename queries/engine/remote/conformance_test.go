@@ -72,13 +72,6 @@ func all(n int) []int {
 	return rows
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // tell shows an engine's words where a test fails.
 func tell(t *testing.T) Options {
 	return Options{Tell: func(text string) { t.Logf("the engine says: %.2000s", text) }}

@@ -3,10 +3,12 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dataset/ingest"
 	"github.com/holdoutd/holdoutd/queries/engine/remote/enginetest"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
@@ -134,6 +137,65 @@ func BenchmarkBesideSQL(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+	}
+}
+
+// BenchmarkTableOfAnEngine takes a table of ten columns from ClickHouse 18.16 into a file of Parquet, as an upload of path= does, beside the engine's own answer to the same statement, which nobody reads.
+// HOLDOUTD_ROWS says of how many rows.
+func BenchmarkTableOfAnEngine(b *testing.B) {
+	rows, err := strconv.ParseInt(os.Getenv("HOLDOUTD_ROWS"), 10, 64)
+	if err != nil {
+		rows = 1_000_000
+	}
+	address := enginetest.ClickHouse18(b)
+	loader, err := NewClickHouse(address.Address(0, "loader"), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := &moving{}
+	reader, err := NewClickHouse(address.Address(0, "reader"), Options{Transport: m})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := loader.change(b.Context(), "CREATE TABLE wide ENGINE = MergeTree() ORDER BY a AS SELECT number AS a, intHash64(number) % 1000 AS b, toInt32(number % 31) AS c, intHash64(number) % 1000003 / 7 AS d, "+
+		"if(number % 9 = 0, NULL, intHash64(number + 1) % 1000003 / 7) AS e, d * e AS f, toString(number % 4) AS g, concat('region ', toString(intHash64(number) % 50)) AS h, toDate(number % 10000) AS i, toDateTime(number) AS j FROM numbers("+fmt.Sprint(rows)+")", nil); err != nil {
+		b.Fatal(err)
+	}
+	columns, err := reader.Columns(b.Context(), "wide")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var declared []ingest.ValueColumn
+	for i := range columns {
+		declared = append(declared, columns[i].ValueColumn)
+	}
+	read := func(take func([]ingest.Values) error) float64 {
+		begun := time.Now()
+		if err := reader.Rows(b.Context(), "wide", columns, take); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(begun).Seconds()
+	}
+	for b.Loop() {
+		m.came.Store(0)
+		nothing := read(func([]ingest.Values) error { return nil })
+		f, err := os.Create(filepath.Join(b.TempDir(), "table.parquet"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		w, err := ingest.NewWriter(f, declared)
+		if err != nil {
+			b.Fatal(err)
+		}
+		whole := read(w.Append)
+		if err := errors.Join(w.Close(), f.Close()); err != nil {
+			b.Fatal(err)
+		}
+		begun := time.Now()
+		if _, _, err := reader.State(b.Context(), "wide", columns); err != nil {
+			b.Fatal(err)
+		}
+		b.Logf("%d rows of 10 columns: %.1f s into a file, %.1f s where the rows are read and dropped; %d bytes came; %.1f s for the checksum, which is asked twice", rows, whole, nothing, m.came.Load()/2, time.Since(begun).Seconds())
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/holdoutd/holdoutd/rowfn/sql"
 )
@@ -156,7 +157,9 @@ func (t *Trino) request(ctx context.Context, method, to string, body io.Reader) 
 	request.Header.Set("X-Trino-User", t.user)
 	request.Header.Set("X-Trino-Source", "holdoutd")
 	request.Header.Set("X-Trino-Time-Zone", "UTC")
-	request.Header.Set("X-Trino-Session", fmt.Sprintf("query_max_run_time=%ds", int(StatementWait.Seconds()))) // it ends there, too, where this server is gone
+	if end, ok := ctx.Deadline(); ok { // it ends there, too, where this server is gone
+		request.Header.Set("X-Trino-Session", fmt.Sprintf("query_max_run_time=%ds", 1+int(time.Until(end).Seconds())))
+	}
 	if t.catalog != "" {
 		request.Header.Set("X-Trino-Catalog", t.catalog)
 		request.Header.Set("X-Trino-Schema", t.schema)

@@ -30,7 +30,7 @@ export interface Settings {
   mechanism?: string;
   /** refuse, or accepted: the table is taken though another holdout of this server, also a deleted one, holds out or has shown many of its rows. No interval covers both then, and the card says so for good; default: refuse */
   overlap?: string;
-  /** NAME/PATH of a table that is there already: a Parquet file, or a folder of them, in a directory of the server's operator. It is read in the place of a body, and stays as it is */
+  /** NAME/PATH of a table that is there already, in a source of the operator: a Parquet file, a folder of them, or a table of ClickHouse or Trino. Send no body */
   path?: string;
   /** science2015: threshold 4/sqrt(n) and noise 1/sqrt(n). Of thresholdout */
   preset?: string;
