@@ -1,8 +1,6 @@
 package model
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
 
 	"github.com/holdoutd/holdoutd/rowfn"
@@ -27,24 +25,6 @@ type evaluator interface {
 
 // ID tells scorers apart: two with the same ID have the same scores for the same features. It is the model's.
 func (s *Scorer) ID() string { return s.of.id }
-
-// Canonical is the model's canonical JSON, from which [Received] makes the scorer in another process.
-func (s *Scorer) Canonical() []byte { return s.of.Canonical() }
-
-// Received is the scorer of a model that came with row functions, as package rowfn/wire wants it: the text must have the digest.
-func Received(sha256 string, text json.RawMessage) (rowfn.Scorer, error) {
-	if text == nil {
-		return nil, fmt.Errorf("model: %s was not sent", sha256)
-	}
-	m, err := Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	if m.id != sha256 {
-		return nil, fmt.Errorf("model: what was sent as %s is %s", sha256, m.id)
-	}
-	return m.scorer, nil
-}
 
 // Outputs is the number of scores of a row.
 func (s *Scorer) Outputs() int { return s.outputs }

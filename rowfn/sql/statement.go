@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/holdoutd/holdoutd/rowfn"
-	"github.com/holdoutd/holdoutd/rowfn/wire"
 )
 
 // Statement is a SELECT that answers part of a batch with one row of integers.
@@ -86,7 +85,7 @@ func newPrinter(d *Dialect, t *Table, b rowfn.Batch, from, to int64) (*printer, 
 	if err := t.Check(); err != nil {
 		return nil, err
 	}
-	if err := wire.Check(b); err != nil {
+	if err := b.Check(); err != nil {
 		return nil, fmt.Errorf("sql: %w", err)
 	}
 	if from < 0 || to <= from {
