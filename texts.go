@@ -1,5 +1,7 @@
-// Package holdoutd holds the texts that the program carries with it: its documentation, and the exporter of models. The program
-// is cmd/holdoutd; what programs can use is in the packages below.
+// Package holdoutd keeps a holdout in a program, without a server: [Open] splits a Parquet file once, keeps a part of it apart, and [Holdout.Ask] answers questions about
+// that part with intervals that stay true for every question asked. A budget on the disk counts them.
+//
+// The server is cmd/holdoutd; the parts that this package is made of are in the packages below.
 package holdoutd
 
 import "embed"

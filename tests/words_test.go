@@ -13,7 +13,7 @@ import (
 
 const (
 	// maxWords is what all pages have together, code and tables counted. A reader has finite time: who adds a page shortens another.
-	maxWords = 86_000
+	maxWords = 86_100
 	// maxPageWords is what a page has that longPages does not name.
 	maxPageWords = 1_300
 	// maxRow is the longest row of prose, so that two versions can be read side by side. Rows of tables and of code may be longer.

@@ -98,6 +98,8 @@ func answer(res Result, err error) int {
 // request on standard input and nothing of this process's environment. When ctx ends or lim.Wall has passed the
 // child and what it started are killed. On success the dataset in dir was opened and verified by this process; after
 // an error, which is an [*Error], dir does not exist.
+//
+// Without a command (argv is nil) this process decodes, which no limit of memory or time then ends: for files of your own.
 func Run(ctx context.Context, argv []string, path, dir string, lim Limits) (Result, error) {
 	res, t, err := RunAs(ctx, argv, path, dir, lim, nil)
 	if err != nil {
@@ -153,7 +155,11 @@ func runRequest(ctx context.Context, argv []string, req request) (Result, *datas
 	if _, err := os.Lstat(dir); err == nil {
 		return Result{}, nil, &Error{Kind: Internal, Detail: "the dataset cannot be written", Err: fmt.Errorf("%s exists", dir)}
 	}
-	res, err := runChild(ctx, argv, req)
+	run := runChild
+	if argv == nil {
+		run = runHere
+	}
+	res, err := run(ctx, argv, req)
 	var t *dataset.Table
 	if err == nil {
 		t, err = verified(dir, res)
@@ -162,6 +168,14 @@ func runRequest(ctx context.Context, argv []string, req request) (Result, *datas
 		return Result{}, nil, errorsJoin(err, errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+partsSuffix)))
 	}
 	return res, t, nil
+}
+
+// runHere decodes in this process.
+func runHere(ctx context.Context, _ []string, req request) (Result, error) {
+	if len(req.Files) > 0 {
+		return filesOf(req.Root, req.Files, req.Dir, req.Limits)
+	}
+	return DecodeAs(ctx, req.Path, req.Dir, req.Limits, req.As)
 }
 
 // verified opens what the child wrote and compares it with what the child said.

@@ -40,7 +40,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line,
 
 var (
 	nameForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-	testForm = regexp.MustCompile(`^(\./[a-zA-Z0-9_/.-]+) (Test[A-Za-z0-9_]+(?:/\S+)?)(?: -tags=(\S+))?$`)
+	testForm = regexp.MustCompile(`^(\./[a-zA-Z0-9_/.-]*) (Test[A-Za-z0-9_]+(?:/\S+)?)(?: -tags=(\S+))?$`)
 )
 
 // Read reads all tables of a folder, in the order of their names. Names are unique over all of them.
