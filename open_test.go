@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/holdoutd/holdoutd"
@@ -91,9 +92,15 @@ func TestOpen(t *testing.T) {
 	if left := must(h.Budget(t.Context()))(t); left.Questions.Left != 2 {
 		t.Errorf("left is %+v", left.Questions)
 	}
-	for _, hour := range []string{"6", "7"} {
-		must(h.Ask(t.Context(), `{"type":"fraction","of":"delay > `+hour+`.5"}`))(t)
+	var asked sync.WaitGroup
+	for _, minutes := range []string{"6", "7"} {
+		asked.Go(func() {
+			if _, err := h.Ask(t.Context(), `{"type":"fraction","of":"delay > `+minutes+`.5"}`); err != nil {
+				t.Error(err)
+			}
+		})
 	}
+	asked.Wait()
 	var e *holdout.Error
 	if _, err := h.Ask(t.Context(), `{"type":"fraction","of":"delay > 60"}`); !errors.As(err, &e) || e.Kind != holdout.BudgetExhausted {
 		t.Errorf("after the last question: %v", err)

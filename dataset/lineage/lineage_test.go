@@ -1,5 +1,7 @@
 package lineage
 
+//holdoutd:race
+
 import (
 	"crypto/sha256"
 	"errors"

@@ -32,6 +32,7 @@ const module = "github.com/holdoutd/holdoutd/"
 
 // large are packages that start goroutines, or serve HTTP, of which only some tests run under the detector, and why the others need not.
 var large = map[string]string{
+	"dataset/lineage":              "most tests make one sketch after another and compare it",
 	"dataset/ingest":               "the decoder starts threads, each for a moment, and decodes on one",
 	"holdout":                      "most tests ask one question after another",
 	"internal/api":                 "most tests send one request after another",
