@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dataset/ingest"
 	"github.com/holdoutd/holdoutd/holdout"
 )
 
@@ -55,7 +56,9 @@ func Open(ctx context.Context, parquet string, spec Spec) (*Holdout, error) {
 // OpenIn is Open with options of the service, such as another directory (Dir). Without a Decoder the file is decoded
 // in this process.
 func OpenIn(ctx context.Context, o holdout.Options, parquet string, spec Spec) (*Holdout, error) {
-	o.InProcess = o.Decoder == nil
+	if o.Decoder == nil {
+		o.Decoder = ingest.InProcess()
+	}
 	now, err := newOpened(parquet, spec)
 	if err != nil {
 		return nil, err

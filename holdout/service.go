@@ -27,8 +27,7 @@ type Options struct {
 	Dir        string       // the data directory, made (0700) if it is not there
 	AllowNaive bool         // accept the mechanism "naive"
 	Logger     *slog.Logger // nil: no log
-	Decoder    []string     // argv of the decoding child process, such as {self, "decode-parquet"}
-	InProcess  bool         // uploads are decoded in this process, without a Decoder: for a program with files of its own, which nobody else sends
+	Decoder    []string     // argv of the decoding child process, such as {self, "decode-parquet"}; or ingest.InProcess()
 	Limits     Limits       // zero fields take those of DefaultLimits
 	Version    string       // of the program, for the log
 
@@ -138,9 +137,6 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	s := &Service{dir: o.Dir, disk: o.Disk, address: o.Ledger, naive: o.AllowNaive, issuer: o.Issuer, log: o.Logger, decoder: o.Decoder, limits: o.Limits.orDefault()}
 	if err := s.limits.Check(); err != nil {
 		return nil, err
-	}
-	if s.decoder == nil && !o.InProcess {
-		s.decoder = []string{} // an upload is refused
 	}
 	s.turns = turns.New(s.limits.Questions, s.limits.Memory/requestShare)
 	s.processors = turns.Processors(runtime.GOMAXPROCS(0))

@@ -98,8 +98,6 @@ func answer(res Result, err error) int {
 // request on standard input and nothing of this process's environment. When ctx ends or lim.Wall has passed the
 // child and what it started are killed. On success the dataset in dir was opened and verified by this process; after
 // an error, which is an [*Error], dir does not exist.
-//
-// Without a command (argv is nil) this process decodes, which no limit of memory or time then ends: for files of your own.
 func Run(ctx context.Context, argv []string, path, dir string, lim Limits) (Result, error) {
 	res, t, err := RunAs(ctx, argv, path, dir, lim, nil)
 	if err != nil {
@@ -156,7 +154,7 @@ func runRequest(ctx context.Context, argv []string, req request) (Result, *datas
 		return Result{}, nil, &Error{Kind: Internal, Detail: "the dataset cannot be written", Err: fmt.Errorf("%s exists", dir)}
 	}
 	run := runChild
-	if argv == nil {
+	if slices.Equal(argv, InProcess()) {
 		run = runHere
 	}
 	res, err := run(ctx, argv, req)
@@ -169,6 +167,9 @@ func runRequest(ctx context.Context, argv []string, req request) (Result, *datas
 	}
 	return res, t, nil
 }
+
+// InProcess stands for the command of a child where this process is to decode, which no limit of memory or time then ends: for files of your own.
+func InProcess() []string { return []string{"(this process)"} }
 
 // runHere decodes in this process.
 func runHere(ctx context.Context, _ []string, req request) (Result, error) {
