@@ -286,15 +286,20 @@ func TestDownIssuer(t *testing.T) {
 	fresh := func() string { return from.Sign(from.Claims("ann", c.now())) }
 	down := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
 	hanging := func() (over func()) {
-		end := make(chan struct{})
+		asked, end := make(chan struct{}), make(chan struct{})
 		from.Reply(func(w http.ResponseWriter, r *http.Request) {
+			close(asked)
 			select {
 			case <-end:
 			case <-r.Context().Done():
 			}
 			w.WriteHeader(http.StatusBadGateway)
 		})
-		return func() { close(end); landed(t, i) }
+		return func() { // once it was asked: a reading that has only begun would have the next reply
+			<-asked
+			close(end)
+			landed(t, i)
+		}
 	}
 	flying := func(what string) {
 		t.Helper()
@@ -317,8 +322,8 @@ func TestDownIssuer(t *testing.T) {
 		t.Errorf("it is to be sent again: %+v", err)
 	}
 	flying("no key is known")
-	from.Reply(nil)
 	over()
+	from.Reply(nil)
 	c.pass(FetchEvery)
 	expect(t, i, "it is back, and was down a moment ago", fresh(), "cannot be read")
 	landed(t, i)
