@@ -131,11 +131,12 @@ func group(r *room, t *dataset.Table, unit unitRule) (grouping, *dataset.Column,
 		g.room = r
 		return g, nil, nil
 	}
-	column, ok := t.Lookup(unit.Column)
-	if !ok {
+	place := slices.IndexFunc(t.Schema().Fields, func(f dataset.Field) bool { return f.Name == unit.Column })
+	if place < 0 {
 		return grouping{}, nil, fmt.Errorf("holdout: no column %q", unit.Column)
 	}
-	return groupIn(r, *column, unit.Day), column, nil
+	column := t.Column(place)
+	return groupIn(r, *column, unit.Day, t.Pieces(place)), column, nil
 }
 
 // grouped is what group returns.

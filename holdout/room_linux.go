@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,4 +45,18 @@ func (r *room) rest() {
 	if r != nil {
 		_ = unix.Madvise(r.mapping, unix.MADV_DONTNEED) // that it cannot be is no error: it stays
 	}
+}
+
+// restOf is rest of one list, which need not lie in the room.
+func (r *room) restOf(list []uint32) {
+	if r == nil || len(list) == 0 {
+		return
+	}
+	from := uintptr(unsafe.Pointer(unsafe.SliceData(list))) - uintptr(unsafe.Pointer(unsafe.SliceData(r.mapping)))
+	if from >= uintptr(len(r.mapping)) { // ordinary memory, which would be lost
+		return
+	}
+	to := from + 4*uintptr(len(list))
+	from -= from % uintptr(os.Getpagesize())
+	_ = unix.Madvise(r.mapping[from:to], unix.MADV_DONTNEED)
 }

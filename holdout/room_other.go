@@ -8,3 +8,5 @@ func newRoom(string, int64) (*room, error) { return nil, nil }
 func (r *room) close() error { return nil }
 
 func (r *room) rest() {}
+
+func (r *room) restOf([]uint32) {}

@@ -30,7 +30,7 @@ func TestSplitInARoom(t *testing.T) {
 	}
 	s := splitter{key: []byte("room")}
 	split := func(room *room) [][]uint32 {
-		g := groupIn(room, c, false)
+		g := groupIn(room, c, false, func(yield func(int, int) bool) { _ = yield(0, 7001) && yield(7001, rows) })
 		tags := s.tags(g, &c, false)
 		a, b := byTags(room, tags, sizes{g.n / 3, g.n / 5}), splitByTime(tags, g, times, sizes{g.n / 4, g.n / 6})
 		list, offsets, err := g.groupInOrder(a.holdout, placing{rand.New(rand.NewPCG(1, 2))})

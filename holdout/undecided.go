@@ -3,6 +3,7 @@ package holdout
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"math/bits"
@@ -65,13 +66,16 @@ func (c *creation) count(column string) (choice UnitChoice, ok bool) {
 		if t == nil {
 			continue
 		}
-		from, known := t.Lookup(column)
-		if !known || from.Kind == dataset.Number && !wholeNumbers(from.Numbers) {
+		place := slices.IndexFunc(t.Schema().Fields, func(f dataset.Field) bool { return f.Name == column })
+		if place < 0 {
 			return choice, false
 		}
-		rows += from.Len()
-		nulls += values.addAll(from)
-		t.ReleaseAll()
+		without, whole := values.addAll(t.Column(place), t.Pieces(place))
+		if !whole {
+			return choice, false
+		}
+		rows += t.Rows()
+		nulls += without
 	}
 	choice = UnitChoice{Unit: column, Units: coarse(min(values.count(), int64(rows-nulls)))} // numbers can be chosen so that they seem to be more
 	if choice.Units == 0 {
@@ -225,23 +229,30 @@ type distinct struct {
 	level int
 }
 
-// addAll adds a column's values, and returns how many are null.
-func (d *distinct) addAll(c *dataset.Column) (nulls int) {
+// addAll adds a column's values, piece by piece, and returns how many are null. Where they are numbers that are not all whole it stops, and whole is false.
+func (d *distinct) addAll(c *dataset.Column, pieces iter.Seq2[int, int]) (nulls int, whole bool) {
 	if c.Kind != dataset.Text {
-		for _, v := range c.Numbers {
-			if v != v {
-				nulls++
-				continue
+		for from, to := range pieces {
+			if !wholeNumbers(c.Numbers[from:to]) {
+				return 0, false
 			}
-			d.add(mixed(math.Float64bits(v)))
+			for _, v := range c.Numbers[from:to] {
+				if v != v {
+					nulls++
+					continue
+				}
+				d.add(mixed(math.Float64bits(v)))
+			}
 		}
-		return nulls
+		return nulls, true
 	}
 	used := make([]bool, c.Dictionary.Len()+1)
-	for _, code := range c.Codes {
-		used[code] = true
-		if code == 0 {
-			nulls++
+	for from, to := range pieces {
+		for _, code := range c.Codes[from:to] {
+			used[code] = true
+			if code == 0 {
+				nulls++
+			}
 		}
 	}
 	marks := c.Dictionary.Marks()
@@ -250,7 +261,7 @@ func (d *distinct) addAll(c *dataset.Column) (nulls int) {
 			d.add(marks[code].Low)
 		}
 	}
-	return nulls
+	return nulls, true
 }
 
 // add adds the hash of a value.

@@ -36,8 +36,9 @@ func TestDistinct(t *testing.T) {
 			numbers.Numbers = append(numbers.Numbers, float64(7*i), float64(7*i), math.NaN())
 		}
 		var d distinct
-		if nulls := d.addAll(&numbers); nulls != n {
-			t.Errorf("%d nulls of %d", nulls, n)
+		pieces := func(yield func(int, int) bool) { _ = yield(0, n) && yield(n, 3*n) }
+		if nulls, whole := d.addAll(&numbers, pieces); nulls != n || !whole {
+			t.Errorf("%d nulls of %d, whole numbers: %v", nulls, n, whole)
 		}
 		within := 0.0
 		if n > countedValues {

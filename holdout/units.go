@@ -3,6 +3,7 @@ package holdout
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"math"
 	"strings"
 
@@ -125,53 +126,66 @@ func groupTogether(r *room, offsets []uint32) grouping {
 }
 
 // groupBy groups rows by the value of a column; each null is a group of its own.
-func groupBy(c dataset.Column, day bool) grouping { return groupIn(nil, c, day) }
+func groupBy(c dataset.Column, day bool) grouping {
+	return groupIn(nil, c, day, func(yield func(int, int) bool) { yield(0, c.Len()) })
+}
 
-// groupIn is groupBy with its arrays in a room.
-func groupIn(r *room, c dataset.Column, day bool) grouping {
+// groupIn is groupBy with its arrays in a room, of whose memory a list is given back as far as it is written. Pieces are all rows, in order.
+func groupIn(r *room, c dataset.Column, day bool, pieces iter.Seq2[int, int]) grouping {
 	rows := c.Len()
 	g := grouping{of: makeIn[uint32](r, rows), first: makeIn[uint32](r, rows)[:0], room: r}
 	next := func(row int) uint32 {
 		g.first = append(g.first, uint32(row))
 		return uint32(len(g.first) - 1)
 	}
+	var group func(from int, of []uint32)
 	switch c.Kind {
 	case dataset.Text:
 		seen := make([]uint32, c.Dictionary.Len()+1) // unit+1 of a code
-		for i, code := range c.Codes {
-			if code == 0 {
-				g.of[i] = next(i)
-				continue
+		group = func(from int, of []uint32) {
+			for i, code := range c.Codes[from : from+len(of)] {
+				if code == 0 {
+					of[i] = next(from + i)
+					continue
+				}
+				if seen[code] == 0 {
+					seen[code] = next(from+i) + 1
+				}
+				of[i] = seen[code] - 1
 			}
-			if seen[code] == 0 {
-				seen[code] = next(i) + 1
-			}
-			g.of[i] = seen[code] - 1
 		}
 	case dataset.Bool:
 		var seen [dataset.NullBool]uint32
-		for i, b := range c.Bools {
-			if b >= dataset.NullBool {
-				g.of[i] = next(i)
-				continue
+		group = func(from int, of []uint32) {
+			for i, b := range c.Bools[from : from+len(of)] {
+				if b >= dataset.NullBool {
+					of[i] = next(from + i)
+					continue
+				}
+				if seen[b] == 0 {
+					seen[b] = next(from+i) + 1
+				}
+				of[i] = seen[b] - 1
 			}
-			if seen[b] == 0 {
-				seen[b] = next(i) + 1
-			}
-			g.of[i] = seen[b] - 1
 		}
 	default:
 		seen := newUnitTable(r, rows)
-		for i, v := range c.Numbers {
-			if day && v == v {
-				v = dayOf(v)
+		group = func(from int, of []uint32) {
+			for i, v := range c.Numbers[from : from+len(of)] {
+				if day && v == v {
+					v = dayOf(v)
+				}
+				u, known := seen.unit(v)
+				if !known {
+					next(from + i)
+				}
+				of[i] = u
 			}
-			u, known := seen.unit(v)
-			if !known {
-				next(i)
-			}
-			g.of[i] = u
 		}
+	}
+	for from, to := range pieces {
+		group(from, g.of[from:to])
+		r.restOf(g.of[from:to])
 	}
 	g.n = len(g.first)
 	return g

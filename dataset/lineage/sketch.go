@@ -186,6 +186,9 @@ func New(key Key, t *dataset.Table, watch *Watch) (*Sketch, error) {
 	workers := make([]*worker, runtime.GOMAXPROCS(0))
 	for i := range workers {
 		workers[i] = newWorker(h, columns, kept, search.columns, watch, level)
+		if stride := t.Stride(); stride > 0 {
+			workers[i].near = stride
+		}
 	}
 	if err := throughout(t, func(i, from, to int) { workers[i].choose(from, to) }, func(i int) { workers[i].examine() }); err != nil {
 		return nil, err
@@ -323,6 +326,7 @@ type worker struct {
 
 	level    int
 	kept     []int         // columns whose cells are kept with their names
+	near     int           // how far behind its last row a worker may examine one
 	chosen   []int         // rows that are to be examined, fewer than together
 	levels   []uint8       // of their anchors
 	byAll    bool          // rows are chosen by all of their cells
@@ -339,7 +343,7 @@ type worker struct {
 }
 
 func newWorker(h *hasher, columns []*column, kept, searched []int, watch *Watch, level int) *worker {
-	w := &worker{h: h, columns: columns, watch: watch, seen: map[uint64]*token{}, level: level, kept: kept, named: newBottom[*keptRow](NamedRows), slab: slab{columns: searched}}
+	w := &worker{h: h, columns: columns, watch: watch, seen: map[uint64]*token{}, level: level, near: math.MaxInt, kept: kept, named: newBottom[*keptRow](NamedRows), slab: slab{columns: searched}}
 	w.together = min(block, max(1, examinedCells/max(1, len(columns))))
 	w.all = make([]uint64, w.together*len(columns))
 	w.byAll = !slices.ContainsFunc(columns, func(c *column) bool { return c.chooses })
@@ -351,6 +355,9 @@ func newWorker(h *hasher, columns []*column, kept, searched []int, watch *Watch,
 
 // choose chooses rows from..to-1, at most a block, and examines what was chosen when it is enough.
 func (w *worker) choose(from, to int) {
+	if len(w.chosen) > 0 && from-w.chosen[0] >= w.near { // their memory is given back soon
+		w.examine()
+	}
 	cells, anchors := w.cells[:to-from], w.anchors[:to-from]
 	for i := range anchors {
 		anchors[i] = math.MaxUint64
