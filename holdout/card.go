@@ -40,13 +40,24 @@ func (card *ColumnCard) describe(training *dataset.Table, i int) {
 	c := training.Column(i)
 	nulls, low, high := int64(0), math.Inf(1), math.Inf(-1)
 	for from, to := range training.Pieces(i) {
-		for row := from; row < to; row++ {
-			if c.Null(row) {
-				nulls++
+		switch c.Kind {
+		case dataset.Bool:
+			for _, b := range c.Bools[from:to] {
+				if b == dataset.NullBool {
+					nulls++
+				}
 			}
-		}
-		if c.Numbers != nil {
+		case dataset.Text:
+			for _, code := range c.Codes[from:to] {
+				if code == 0 {
+					nulls++
+				}
+			}
+		default:
 			for _, v := range c.Numbers[from:to] {
+				if v != v {
+					nulls++
+				}
 				if v < low {
 					low = v
 				}

@@ -456,7 +456,7 @@ func (c *creation) describe(dir string, unit unitRule) (err error) {
 	for i := range columns {
 		columns[i] = *training.Column(i)
 	}
-	infinite, err := infiniteWarnings(training)
+	infinite, err := infiniteWarnings(training, c.card.Columns)
 	if err != nil {
 		return diskFails(err)
 	}
@@ -481,11 +481,11 @@ func (c *creation) describe(dir string, unit unitRule) (err error) {
 // MaxInfiniteWarnings bounds the warnings about infinities; a table that has them in many columns has one cause.
 const MaxInfiniteWarnings = 20
 
-// infiniteWarnings says which columns of the training part hold infinities, and what becomes of them. Of the holdout's it says nothing.
-func infiniteWarnings(training *dataset.Table) (found []Warning, err error) {
+// infiniteWarnings says which columns of the training part, which these cards describe, hold infinities, and what becomes of them. Of the holdout's it says nothing.
+func infiniteWarnings(training *dataset.Table, cards []ColumnCard) (found []Warning, err error) {
 	counts := make([]int, training.Columns())
 	if err := eachColumn(len(counts), func(i int) {
-		if training.Column(i).Numbers == nil {
+		if training.Column(i).Numbers == nil || *cards[i].Nulls == 0 {
 			return
 		}
 		for from, to := range training.Pieces(i) {

@@ -138,7 +138,11 @@ func TestInfiniteWarnings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := infiniteWarnings(table)
+	cards, err := columnCards(table.Schema(), table, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := infiniteWarnings(table, cards)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"unsafe"
 )
 
 // Lanes is how many messages are hashed together. Whoever has more need not collect them: a multiple of it is as quick.
@@ -27,12 +28,14 @@ func (h *Hasher) Sums(dst [][sha256.Size]byte, messages [][]byte) {
 	l := &h.lanes
 	for from := 0; from < len(messages); from += Lanes {
 		some := messages[from:min(from+Lanes, len(messages))]
-		l.begin(initial)
+		l.state = begun
 		l.absorb(some, 0)
+		for i := range l.blocks {
+			l.blocks[i] = (*byte)(unsafe.Pointer(&l.state[i%len(l.state)]))
+		}
+		turn(&l.words, &l.blocks) // words[i] begins with the sum of message i
 		for i := range some {
-			for k := range l.state {
-				binary.BigEndian.PutUint32(dst[from+i][4*k:], l.state[k][i])
-			}
+			dst[from+i] = *(*[sha256.Size]byte)(unsafe.Pointer(&l.words[i]))
 		}
 	}
 }
@@ -41,7 +44,8 @@ func (h *Hasher) Sums(dst [][sha256.Size]byte, messages [][]byte) {
 type MAC struct {
 	lanes        lanes
 	key          []byte
-	inner, outer [8]uint32 // states behind the first blocks, which are the key's
+	inner, outer states            // behind the first blocks, which are the key's
+	last         [16][Lanes]uint32 // the words of the outer hash's last block: the sums come first
 }
 
 // NewMAC returns that of a key, which must not be changed any more.
@@ -55,7 +59,7 @@ func NewMAC(key []byte) *MAC {
 		key = sum[:]
 	}
 	for _, of := range []struct {
-		state *[8]uint32
+		state *states
 		pad   byte
 	}{{&m.inner, 0x36}, {&m.outer, 0x5c}} {
 		var block [sha256.BlockSize]byte
@@ -64,15 +68,15 @@ func NewMAC(key []byte) *MAC {
 			block[i] ^= of.pad
 		}
 		l := &m.lanes
-		l.begin(initial)
+		*of.state = begun
 		for i := range l.blocks {
 			l.blocks[i] = &block[0]
 		}
 		turn(&l.words, &l.blocks)
-		rounds(&l.state, &l.words, 1)
-		for k := range of.state {
-			of.state[k] = l.state[k][0]
-		}
+		rounds(of.state, &l.words, 1<<Lanes-1)
+	}
+	for i := range Lanes {
+		m.last[8][i], m.last[15][i] = 1<<31, 8*(sha256.BlockSize+sha256.Size)
 	}
 	return m
 }
@@ -93,9 +97,11 @@ func (m *MAC) Heads(dst []uint64, messages [][]byte) {
 	l := &m.lanes
 	for from := 0; from < len(messages); from += Lanes {
 		some := messages[from:min(from+Lanes, len(messages))]
-		l.begin(m.inner)
+		l.state = m.inner
 		l.absorb(some, sha256.BlockSize)
-		l.wrap(m.outer)
+		copy(m.last[:], l.state[:]) // they are words already
+		l.state = m.outer
+		rounds(&l.state, &m.last, 1<<Lanes-1)
 		for i := range some {
 			dst[from+i] = uint64(l.state[0][i])<<32 | uint64(l.state[1][i])
 		}
@@ -105,25 +111,25 @@ func (m *MAC) Heads(dst []uint64, messages [][]byte) {
 // initial is the state before any block (FIPS 180-4, section 5.3.3).
 var initial = [8]uint32{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}
 
+// states are those of messages that are hashed together, by word.
+type states = [8][Lanes]uint32
+
+// begun is the state before any block, of each.
+var begun = func() (all states) {
+	for k, word := range initial {
+		for i := range all[k] {
+			all[k][i] = word
+		}
+	}
+	return all
+}()
+
 // lanes are the states of messages that are hashed together, and what they are made of.
 type lanes struct {
-	state  [8][Lanes]uint32
+	state  states
 	words  [16][Lanes]uint32 // of a block of each
 	blocks [Lanes]*byte
 	tails  [Lanes][2 * sha256.BlockSize]byte // what is left of a message behind its whole blocks, padded
-}
-
-// begin puts all in one state.
-func (l *lanes) begin(state [8]uint32) {
-	for k, word := range state {
-		l.fill(&l.state[k], word)
-	}
-}
-
-func (l *lanes) fill(dst *[Lanes]uint32, word uint32) {
-	for i := range dst {
-		dst[i] = word
-	}
 }
 
 // absorb hashes messages to their ends. Each has so many bytes before it that the state has taken already.
@@ -166,16 +172,4 @@ func (l *lanes) pad(i int, rest []byte, length uint64) (blocks int) {
 	clear(tail[n+1:])
 	binary.BigEndian.PutUint64(tail[len(tail)-8:], 8*length)
 	return blocks
-}
-
-// wrap is the outer hash of an HMAC: of the sums, behind the block of a key. They are words already.
-func (l *lanes) wrap(outer [8]uint32) {
-	copy(l.words[:], l.state[:])
-	l.fill(&l.words[8], 1<<31)
-	for k := 9; k < 15; k++ {
-		l.fill(&l.words[k], 0)
-	}
-	l.fill(&l.words[15], 8*(sha256.BlockSize+sha256.Size))
-	l.begin(outer)
-	rounds(&l.state, &l.words, 1<<Lanes-1)
 }
