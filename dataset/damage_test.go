@@ -62,7 +62,7 @@ func TestGuardedGatherers(t *testing.T) {
 		order[i] = uint32(farValues - 1 - i)
 	}
 	err := Guarded(func() {
-		err := Select(filepath.Join(t.TempDir(), "part"), table, order)
+		err := Select(filepath.Join(t.TempDir(), "part"), table, order, nil)
 		t.Errorf("it was selected: %v", err)
 	})
 	if !errors.Is(err, ErrDamaged) {

@@ -25,7 +25,7 @@ func Example() {
 	defer os.RemoveAll(root)
 
 	dir := filepath.Join(root, "selected")
-	if err := dataset.Select(dir, table, []uint32{2, 0}); err != nil {
+	if err := dataset.Select(dir, table, []uint32{2, 0}, nil); err != nil {
 		log.Fatal(err)
 	}
 	selected, err := dataset.Open(dir)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -181,51 +182,64 @@ func checkPadding(mapping []byte, m *manifest) error {
 func viewColumn(mapping []byte, s *section, rows int64, verify bool) (Column, string) {
 	b := mapping[s.Offset : s.Offset+s.Length]
 	large := len(mapping) >= releaseLeast
-	if verify && checksum(b, large) != s.CRC {
-		return Column{}, "the checksum does not fit"
-	}
 	c := Column{Field: s.Field}
 	if large {
 		defer func() { c.release(0, c.Len()) }()
 	}
+	wrong, what, crc, values := -1, "", uint32(0), int64(0)
 	switch s.Kind {
 	case Bool:
-		c.Bools = b[:rows:rows]
-		if !verify {
-			return c, ""
-		}
-		for i, v := range c.Bools {
-			if v > NullBool {
-				return c, fmt.Sprintf("row %d holds no boolean", i)
-			}
+		c.Bools, what, values = b[:rows:rows], "no boolean", rows
+		if verify {
+			crc, wrong = scan(&c, large, verify, c.Bools, func(b []uint8) []byte { return b }, func(b []uint8) int {
+				return slices.IndexFunc(b, func(v uint8) bool { return v > NullBool })
+			})
 		}
 	case Text:
-		starts, marks, text, _ := s.layout(rows)
-		c.Codes = view[uint32](b, rows)
-		for from, to := range inPieces(&c, large) {
-			if i := indexAbove(c.Codes[from:to], uint32(s.Dictionary)); i >= 0 {
-				return c, fmt.Sprintf("row %d holds a text that is not in the dictionary", from+i)
-			}
-		}
-		var detail string
-		c.Dictionary, detail = readDictionary(view[uint64](b[starts:], s.Dictionary+1), view[Mark](b[marks:], s.Dictionary+1), b[text:])
-		return c, detail
+		c.Codes, what, values = view[uint32](b, rows), "a text that is not in the dictionary", 4*rows
+		crc, wrong = scan(&c, large, verify, c.Codes, bytesOf, func(codes []uint32) int { return indexAbove(codes, uint32(s.Dictionary)) })
 	default:
-		c.Numbers = view[float64](b, rows)
-		if !verify {
-			return c, ""
+		c.Numbers, what, values = view[float64](b, rows), "no finite number", 8*rows
+		if verify {
+			crc, wrong = scan(&c, large, verify, c.Numbers, bytesOf, indexUnclean)
 		}
-		for from, to := range inPieces(&c, large) {
-			if i := indexUnclean(c.Numbers[from:to]); i >= 0 {
-				return c, fmt.Sprintf("row %d holds no finite number", from+i)
+	}
+	if verify && checksum(crc, b[values:], large) != s.CRC {
+		return Column{}, "the checksum does not fit"
+	}
+	if wrong >= 0 {
+		return c, fmt.Sprintf("row %d holds %s", wrong, what)
+	}
+	var detail string
+	if s.Kind == Text {
+		starts, marks, text, _ := s.layout(rows)
+		c.Dictionary, detail = readDictionary(view[uint64](b[starts:], s.Dictionary+1), view[Mark](b[marks:], s.Dictionary+1), b[text:])
+	}
+	return c, detail
+}
+
+// scannedTogether is how many values are read for their checksum, and then looked at while they are in the cache.
+const scannedTogether = 1 << 14
+
+// scan goes through all values of a column once. It returns their CRC-32C where that is to be verified, and the place of the first of which wrong says that no column can have it, or -1.
+func scan[T any](c *Column, large, verify bool, values []T, raw func([]T) []byte, wrong func([]T) int) (crc uint32, first int) {
+	first = -1
+	for from, to := range inPieces(c, large) {
+		for ; from < to; from += scannedTogether {
+			some := values[from:min(from+scannedTogether, to)]
+			if verify {
+				crc = crc32.Update(crc, castagnoli, raw(some))
+			}
+			if i := wrong(some); i >= 0 && first < 0 {
+				first = from + i
 			}
 		}
 	}
-	return c, ""
+	return crc, first
 }
 
-// checksum is the CRC-32C of a section of a mapping. Of a large one no more than a piece is in memory at a time.
-func checksum(b []byte, large bool) (crc uint32) {
+// checksum is the CRC-32C of bytes of a mapping behind those of which it is crc. Of a large one no more than a piece is in memory at a time.
+func checksum(crc uint32, b []byte, large bool) uint32 {
 	for len(b) > 0 {
 		piece := b[:min(pieceRows*8, len(b))]
 		crc = crc32.Update(crc, castagnoli, piece)

@@ -227,7 +227,7 @@ func TestSelectProperty(t *testing.T) {
 		order := rapid.SliceOfN(rapid.Uint32Range(0, uint32(src.Rows()-1)), 0, 500).Draw(t, "order")
 		n++
 		dir := filepath.Join(root, string(rune('a'+n%26))+string(rune('a'+n/26%26))+string(rune('a'+n/676)))
-		if err := Select(dir, src, order); err != nil {
+		if err := Select(dir, src, order, nil); err != nil {
 			t.Fatal(err)
 		}
 		got, err := Open(dir)
@@ -269,7 +269,7 @@ func TestSelectJointProperty(t *testing.T) {
 		order := rapid.SliceOfN(rapid.Uint32Range(0, uint32(src.Rows()-1)), 0, 40).Draw(t, "order")
 		n++
 		dir := filepath.Join(root, fmt.Sprint(n))
-		shape, err := SelectJoint(dir, src, order, other)
+		shape, err := SelectJoint(dir, src, order, nil, other)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -330,7 +330,7 @@ func compacted(c Column) Column {
 func TestSelectRefuses(t *testing.T) {
 	src := sample(t)
 	dir := filepath.Join(t.TempDir(), "x")
-	if err := Select(dir, src, []uint32{0, 4}); err == nil {
+	if err := Select(dir, src, []uint32{0, 4}, nil); err == nil {
 		t.Error("row 4 of 4 rows is selected")
 	}
 	if _, err := Open(dir); err == nil {
@@ -340,7 +340,7 @@ func TestSelectRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Select(dir, empty, []uint32{0}); err == nil {
+	if err := Select(dir, empty, []uint32{0}, nil); err == nil {
 		t.Error("a row of an empty table is selected")
 	}
 }

@@ -34,7 +34,16 @@ func TestPieces(t *testing.T) {
 			}
 			released.Add(int64(to - from))
 		}
-		for piece := range pieces(values, order, release) {
+		read := make([]atomic.Bool, n)
+		behind := func(some []uint32) {
+			at := n - cap(some)
+			for i := range some {
+				if read[at+i].Swap(true) {
+					t.Errorf("place %d of %d is given back twice", at+i, n)
+				}
+			}
+		}
+		for piece := range pieces(values, &selection{order, release, behind}) {
 			for _, v := range piece {
 				if v != values[order[at]] {
 					t.Fatalf("value %d of %d is %d, not that of row %d", at, n, v, order[at])
@@ -47,6 +56,11 @@ func TestPieces(t *testing.T) {
 		}
 		if turns := (n + farChunk - 1) / farChunk; n >= farValues/16 && released.Load() != int64(turns*len(values)) {
 			t.Errorf("%d values are released in %d turns", released.Load(), turns)
+		}
+		for i := range read {
+			if n >= farValues/16 && !read[i].Load() {
+				t.Fatalf("place %d of %d is not given back", i, n)
+			}
 		}
 	}
 }
@@ -152,7 +166,7 @@ func TestSpend(t *testing.T) {
 	failures := make([]error, len(orders))
 	for i, order := range orders {
 		copies[i] = filepath.Join(t.TempDir(), "copy")
-		wait.Go(func() { failures[i] = Select(copies[i], opened, order) })
+		wait.Go(func() { failures[i] = Select(copies[i], opened, order, nil) })
 	}
 	wait.Wait()
 	if err := errors.Join(append(failures, Passed(dir))...); err != nil {

@@ -14,17 +14,18 @@ const selectChunk = 1 << 15
 // Select writes to dir, which must not exist, the table of the rows of src that order names, in that order; a row
 // may be named more than once. Dictionaries keep only the texts that occur in these rows. Memory does not grow with
 // the rows. When it fails no directory is left.
-func Select(dir string, src *Table, order []uint32) error {
-	return selectRows(dir, src, order, func(w *Writer, c *Column, release func(from, to int)) error {
-		return selectText(w, c, order, release)
-	})
+//
+// Of a long order, behind, where it is not nil, is called with pieces that were read for a column, whose memory can be given back: they are read again for the next. Several
+// calls may come at the same time.
+func Select(dir string, src *Table, order []uint32, behind func(read []uint32)) error {
+	return selectRows(dir, src, order, behind, selectText)
 }
 
 // SelectJoint is Select with dictionaries that keep all texts of src and of the other tables, which need columns of the same names and
 // kinds. So the shape of the table in dir, which it returns, is that of all rows together, whichever of them the table has.
-func SelectJoint(dir string, src *Table, order []uint32, others ...*Table) (Shape, error) {
+func SelectJoint(dir string, src *Table, order []uint32, behind func(read []uint32), others ...*Table) (Shape, error) {
 	shape := Shape{Rows: int64(len(order)), Texts: map[string]TextShape{}}
-	return shape, selectRows(dir, src, order, func(w *Writer, c *Column, release func(from, to int)) error {
+	return shape, selectRows(dir, src, order, behind, func(w *Writer, c *Column, s *selection) error {
 		all, remap := []*Dictionary{&c.Dictionary}, []uint32(nil)
 		for _, t := range others {
 			other, ok := t.Lookup(c.Name)
@@ -38,11 +39,21 @@ func SelectJoint(dir string, src *Table, order []uint32, others ...*Table) (Shap
 		}
 		joint := united(remap, all...)
 		shape.Texts[c.Name] = shapeOf(joint.size())
-		return recode(w, c, order, remap, release, joint)
+		return recode(w, c, s, remap, joint)
 	})
 }
 
-func selectRows(dir string, src *Table, order []uint32, text func(*Writer, *Column, func(from, to int)) error) error {
+// selection is what is read of a column: the rows that order names. It calls release with places of the column, and behind with pieces of the order, that were read.
+type selection struct {
+	order   []uint32
+	release func(from, to int)
+	behind  func(read []uint32)
+}
+
+func selectRows(dir string, src *Table, order []uint32, behind func(read []uint32), text func(*Writer, *Column, *selection) error) error {
+	if behind == nil {
+		behind = func([]uint32) {}
+	}
 	if len(order) > MaxRows {
 		return fmt.Errorf("dataset: %d rows selected, more than the %d that a table can have", len(order), int64(MaxRows))
 	}
@@ -50,18 +61,18 @@ func selectRows(dir string, src *Table, order []uint32, text func(*Writer, *Colu
 		return fmt.Errorf("dataset: row %d selected of a table of %d rows", order[max(i, 0)], src.rows)
 	}
 	return writeTable(dir, src, func(w *Writer, c *Column) error {
-		release := func(int, int) {}
+		s := &selection{order, func(int, int) {}, behind}
 		if src.Stride() > 0 {
-			release = c.release
-			defer release(0, src.rows)
+			s.release = c.release
+			defer s.release(0, src.rows)
 		}
 		switch c.Kind {
 		case Bool:
-			return gather(w, c.Bools, order, release, func(b []uint8) []byte { return b })
+			return gather(w, c.Bools, s, func(b []uint8) []byte { return b })
 		case Text:
-			return text(w, c, release)
+			return text(w, c, s)
 		default:
-			return gather(w, c.Numbers, order, release, bytesOf[float64])
+			return gather(w, c.Numbers, s, bytesOf[float64])
 		}
 	})
 }
@@ -69,17 +80,18 @@ func selectRows(dir string, src *Table, order []uint32, text func(*Writer, *Colu
 const (
 	// farValues is the length of a column from which on its values are gathered in order of their places: an order that jumps about would otherwise wait for memory at each, and keep all of the column in it.
 	farValues = 1 << 22
-	// farChunk is how many are put in order together. The buffers of both gatherers take some 6 MB.
-	farChunk = 1 << 18
+	// farChunk is how many are put in order together. The buffers of both gatherers take some 12 MB; each chunk maps all of the column once.
+	farChunk = 1 << 19
 	// farReleased is behind how many places memory is given back.
 	farReleased = 1 << 21
 	// farBucket is the places, as a power of two, that lie close enough.
 	farBucket = 18
 )
 
-// pieces yields the values at the places that order names, some at a time, in that order. A piece is good until the next. Of long columns it calls release behind the values that it has read.
-func pieces[T any](values []T, order []uint32, release func(from, to int)) iter.Seq[[]T] {
+// pieces yields the values of a selection, some at a time, in order. A piece is good until the next.
+func pieces[T any](values []T, s *selection) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
+		order := s.order
 		if len(values) < farValues || len(order) < farValues/16 {
 			buffer := make([]T, min(selectChunk, len(order)))
 			for len(order) > 0 {
@@ -94,7 +106,7 @@ func pieces[T any](values []T, order []uint32, release func(from, to int)) iter.
 			}
 			return
 		}
-		yieldFar(yield, values, order, release)
+		yieldFar(yield, values, s)
 	}
 }
 
@@ -102,7 +114,8 @@ func pieces[T any](values []T, order []uint32, release func(from, to int)) iter.
 const gatherers = 2
 
 // yieldFar yields the values of a long column, farChunk at a time, of which each gatherer makes every other.
-func yieldFar[T any](yield func([]T) bool, values []T, order []uint32, release func(from, to int)) {
+func yieldFar[T any](yield func([]T) bool, values []T, s *selection) {
+	order := s.order
 	type made struct {
 		piece []T
 		fault error
@@ -116,10 +129,12 @@ func yieldFar[T any](yield func([]T) bool, values []T, order []uint32, release f
 		full[w], free[w] = make(chan made), make(chan made, 1)
 		wait.Go(func() {
 			size := min(farChunk, len(order))
-			g := farGatherer[T]{values: values, buffer: make([]T, size), near: make([]uint32, size), starts: make([]int, len(values)>>farBucket+2), release: release}
+			g := farGatherer[T]{values: values, buffer: make([]T, size), near: make([]uint32, size), starts: make([]int, len(values)>>farBucket+2), release: s.release}
 			for from := w * farChunk; from < len(order); from += gatherers * farChunk {
 				var m made
-				m.fault = Guarded(func() { m.piece = g.gather(order[from:min(from+farChunk, len(order))]) })
+				rows := order[from:min(from+farChunk, len(order))]
+				m.fault = Guarded(func() { m.piece = g.gather(rows) })
+				s.behind(rows)
 				select {
 				case full[w] <- m:
 				case <-stop:
@@ -189,8 +204,8 @@ func (g *farGatherer[T]) gather(rows []uint32) []T {
 	return g.buffer[:len(rows)]
 }
 
-func gather[T any](w *Writer, values []T, order []uint32, release func(from, to int), raw func([]T) []byte) error {
-	for piece := range pieces(values, order, release) {
+func gather[T any](w *Writer, values []T, s *selection, raw func([]T) []byte) error {
+	for piece := range pieces(values, s) {
 		if err := w.appendClean(raw(piece), len(piece)); err != nil {
 			return err
 		}
@@ -198,9 +213,9 @@ func gather[T any](w *Writer, values []T, order []uint32, release func(from, to 
 	return w.End(nil)
 }
 
-func selectText(w *Writer, c *Column, order []uint32, release func(from, to int)) error {
+func selectText(w *Writer, c *Column, s *selection) error {
 	remap := make([]uint32, c.Dictionary.Len()+1)
-	for codes := range pieces(c.Codes, order, release) {
+	for codes := range pieces(c.Codes, s) {
 		for _, code := range codes {
 			remap[code] = 1
 		}
@@ -213,12 +228,12 @@ func selectText(w *Writer, c *Column, order []uint32, release func(from, to int)
 			remap[code] = last
 		}
 	}
-	return recode(w, c, order, remap, release, c.Dictionary.kept(remap))
+	return recode(w, c, s, remap, c.Dictionary.kept(remap))
 }
 
 // recode writes the codes of some rows, each as remap says, or as they are where it is nil, and the texts of the new codes.
-func recode(w *Writer, c *Column, order, remap []uint32, release func(from, to int), dictionary texts) error {
-	for codes := range pieces(c.Codes, order, release) {
+func recode(w *Writer, c *Column, s *selection, remap []uint32, dictionary texts) error {
+	for codes := range pieces(c.Codes, s) {
 		if remap != nil {
 			for i, code := range codes {
 				codes[i] = remap[code]

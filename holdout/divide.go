@@ -390,9 +390,9 @@ func (c *creation) arrangePart(dir string, p part) (write func() (dataset.Shape,
 		switch path := filepath.Join(dir, p.name); {
 		case err != nil:
 		case p.name == trainingDir:
-			err = dataset.Select(path, p.table, rows)
+			err = dataset.Select(path, p.table, rows, c.room.restOf)
 		default:
-			shape, err = dataset.SelectJoint(path, p.table, rows, c.otherThan(p.table)...)
+			shape, err = dataset.SelectJoint(path, p.table, rows, c.room.restOf, c.otherThan(p.table)...)
 		}
 		if err != nil {
 			return shape, fmt.Errorf("holdout: write %s: %w", p.name, err)

@@ -440,7 +440,7 @@ func TestOtherPlacesAfterALook(t *testing.T) {
 		places[i] = uint32(len(places) - 1 - i)
 	}
 	dir := filepath.Join(t.TempDir(), "turned")
-	must(t, dataset.Select(dir, table, places))
+	must(t, dataset.Select(dir, table, places, nil))
 	turned, err := dataset.Open(dir)
 	must(t, err)
 	defer turned.Close()

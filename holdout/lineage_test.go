@@ -341,7 +341,7 @@ func partsOf(t *testing.T, columns []dataset.Column) string {
 	for i := range rows {
 		rows[i] = uint32(i)
 	}
-	must(t, dataset.Select(filepath.Join(dir, holdoutDir), table, rows))
+	must(t, dataset.Select(filepath.Join(dir, holdoutDir), table, rows, nil))
 	return dir
 }
 

@@ -308,7 +308,7 @@ func TestExistsWhateverTheOrder(t *testing.T) {
 		shuffled[i] = uint32(v)
 	}
 	dir := filepath.Join(t.TempDir(), "shuffled")
-	if err := dataset.Select(dir, table, shuffled); err != nil {
+	if err := dataset.Select(dir, table, shuffled, nil); err != nil {
 		t.Fatal(err)
 	}
 	other, err := dataset.Open(dir)

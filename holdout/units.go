@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -268,8 +269,11 @@ func (g grouping) sizes() []uint32 {
 		}
 		return n
 	}
-	for _, u := range g.of {
-		n[u]++
+	for some := range slices.Chunk(g.of, turnOf) {
+		for _, u := range some {
+			n[u]++
+		}
+		g.room.restOf(some)
 	}
 	return n
 }
@@ -317,11 +321,16 @@ func (g grouping) groupInOrder(units []uint32, within placing) (rows []uint32, o
 		offsets = append(offsets, uint32(total))
 	}
 	rows = makeIn[uint32](g.room, int(total))
-	for row, u := range g.of {
-		if start[u] != 0 {
-			rows[start[u]-1] = uint32(row)
-			start[u]++
+	row := uint32(0)
+	for some := range slices.Chunk(g.of, turnOf) {
+		for _, u := range some {
+			if start[u] != 0 {
+				rows[start[u]-1] = row
+				start[u]++
+			}
+			row++
 		}
+		g.room.restOf(some)
 	}
 	for i := range units {
 		within.shuffle(rows[offsets[i]:offsets[i+1]])

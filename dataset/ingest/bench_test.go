@@ -72,7 +72,7 @@ func BenchmarkSelect(b *testing.B) {
 	}
 	for b.Loop() {
 		dir := filepath.Join(b.TempDir(), "selected")
-		if err := dataset.Select(dir, table, order); err != nil {
+		if err := dataset.Select(dir, table, order, nil); err != nil {
 			b.Fatal(err)
 		}
 		if err := os.RemoveAll(dir); err != nil {
