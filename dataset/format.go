@@ -62,8 +62,8 @@ type section struct {
 	DictionaryBytes int64  `json:"dictionary_bytes,omitempty"`
 }
 
-// width is the number of bytes of one value.
-func (k Kind) width() int64 {
+// Width is the number of bytes of one value.
+func (k Kind) Width() int64 {
 	switch k {
 	case Bool:
 		return 1
@@ -78,7 +78,7 @@ func aligned(n int64) int64 { return (n + alignment - 1) &^ (alignment - 1) }
 
 // layout returns where the dictionary's starts, marks and bytes begin within the section, and the section's length.
 func (s *section) layout(rows int64) (starts, marks, text, length int64) {
-	values := rows * s.Kind.width()
+	values := rows * s.Kind.Width()
 	if s.Kind != Text {
 		return 0, 0, 0, values
 	}

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -11,31 +10,33 @@ import (
 
 // spending gives the columns of a table back one by one.
 type spending struct {
-	file *os.File
-	left []atomic.Int64 // of each column, how often it is still written
+	path string         // of the columns
+	left []atomic.Int64 // of each column, how often it is still read
 }
 
-// Spend says that each column of a large table, which was opened from dir and is removed in the end, is written so many times more, by [Write], [Select] or [SelectJoint], and is never
-// read after that. So its values are given back then, on the disk and in the kernel's cache: what is written next takes their place. They must not be read again, and
-// the dataset in dir is none any more. A small table stays as it is.
-func (t *Table) Spend(dir string, times int) error {
-	if len(t.mapping) < releaseLeast {
-		return nil
-	}
-	f, err := os.OpenFile(filepath.Join(dir, columnsFile), os.O_RDWR, 0)
-	if err != nil {
-		return fmt.Errorf("dataset: %w", err)
-	}
-	s := &spending{file: f, left: make([]atomic.Int64, len(t.columns))}
+// spentLeast is how many bytes of a column are worth a call: below, its blocks stay until the file is removed.
+const spentLeast = 256 << 10
+
+// Spend says that each column of a table, which was opened from dir and is removed in the end, is read so many times more: written by [Write], [Select] or [SelectJoint], or up to a call of
+// [Table.Spent]. It is never read after that. So its values are given back then, on the disk and in the kernel's cache: what is written next takes their place. They must not be read again, and
+// the dataset in dir is none any more.
+func (t *Table) Spend(dir string, times int) {
+	s := &spending{path: filepath.Join(dir, columnsFile), left: make([]atomic.Int64, len(t.columns))}
 	for i := range s.left {
 		s.left[i].Store(int64(times))
 	}
 	t.spending = s
-	return nil
 }
 
-// written counts a column that was written.
-func (t *Table) written(i int) {
+// Spent says that a column of a table that is spent was read. The table may have none of this name.
+func (t *Table) Spent(name string) {
+	if i, has := t.index[name]; has {
+		t.spent(i)
+	}
+}
+
+// spent counts a column that was read.
+func (t *Table) spent(i int) {
 	if t.spending == nil || t.spending.left[i].Add(-1) != 0 {
 		return
 	}
@@ -49,16 +50,15 @@ func (t *Table) written(i int) {
 		values = bytesOf(c.Numbers)
 	}
 	c.Numbers, c.Codes, c.Bools = nil, nil, nil // whoever reads them all the same fails, and does not read zeros
-	at := int64(uintptr(unsafe.Pointer(unsafe.SliceData(values))) - uintptr(unsafe.Pointer(unsafe.SliceData(t.mapping))))
-	giveBack(t.spending.file, at, int64(len(values)))
-}
-
-// close ends the spending.
-func (s *spending) close() error {
-	if s == nil {
-		return nil
+	if len(values) < spentLeast {
+		return
 	}
-	return s.file.Close()
+	f, err := os.OpenFile(t.spending.path, os.O_RDWR, 0)
+	if err != nil {
+		return // the blocks stay until the file is removed
+	}
+	defer f.Close() // nothing is written
+	giveBack(f, int64(uintptr(unsafe.Pointer(unsafe.SliceData(values)))-uintptr(unsafe.Pointer(unsafe.SliceData(t.mapping)))), int64(len(values)))
 }
 
 // Passed says of a dataset of [NewPassing], in dir, whether all was right with the disk until now: what it could not take is an error here. It does not wait for what is only in the

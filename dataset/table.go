@@ -83,12 +83,12 @@ func newTable(columns []Column, rows int) (*Table, error) {
 
 // Close unmaps the table. None of its columns may be used afterwards, by anyone; copies of texts may.
 func (t *Table) Close() error {
-	mapping, spending := t.mapping, t.spending
+	mapping := t.mapping
 	t.mapping, t.columns, t.index, t.rows, t.spending = nil, nil, nil, 0, nil
 	if mapping == nil {
 		return nil
 	}
-	return errors.Join(spending.close(), unmapFile(mapping))
+	return unmapFile(mapping)
 }
 
 // Fingerprint is what [Fingerprint] says of the directory that the table was opened from; zeros for a table in memory.

@@ -432,7 +432,7 @@ func writeTable(dir string, t *Table, column func(*Writer, *Column) error) error
 		if err != nil {
 			return errors.Join(err, w.Abort())
 		}
-		t.written(i)
+		t.spent(i)
 	}
 	if err := w.Close(); err != nil {
 		return errors.Join(err, w.Abort())

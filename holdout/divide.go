@@ -233,8 +233,8 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 	c.room.rest()
 	all := []part{{holdoutDir, t, g, p.holdout}, {checkDir, t, g, p.check}, {trainingDir, t, g, p.training}}
 	written := slices.DeleteFunc(slices.Clone(all), func(p part) bool { return len(p.list) == 0 })
-	if err := t.Spend(filepath.Join(c.work, partTable), len(written)); err != nil {
-		return fmt.Errorf("holdout: upload: %w", err)
+	if t.Stride() > 0 { // of a small one there is nothing to gain
+		t.Spend(filepath.Join(c.work, partTable), len(written))
 	}
 	return c.writeParts(dir, all)
 }

@@ -26,6 +26,11 @@ func TestStorageErrors(t *testing.T) {
 			t.Errorf("%v: kind %d, want %d: %v", errno, KindOf(got), want, got)
 		}
 	}
+	for kind, want := range map[ingest.Kind]Kind{ingest.DiskFull: DiskFull, ingest.Unavailable: Unavailable, ingest.Limit: BadUpload, ingest.TooLarge: TooLarge, ingest.Internal: Internal} {
+		if err := uploadError(partTable, &ingest.Error{Kind: kind, Detail: "why"}); KindOf(err) != want {
+			t.Errorf("%v while a file is decoded: %v", kind, err)
+		}
+	}
 	refused := fail(BadUpload, "no rows")
 	if err := storageError(errors.Join(refused, syscall.ENOSPC)); KindOf(err) != BadUpload {
 		t.Errorf("a refusal that has a kind: %v", err)

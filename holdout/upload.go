@@ -312,16 +312,18 @@ func uploadError(part string, err error) error {
 	if !errors.As(err, &e) || e.Kind == ingest.Internal {
 		return fmt.Errorf("holdout: decode: %w", err)
 	}
-	if e.Kind == ingest.Unavailable {
+	switch e.Kind {
+	case ingest.Unavailable:
 		return &Error{Kind: Unavailable, Detail: e.Detail, Err: err}
+	case ingest.DiskFull:
+		return &Error{Kind: DiskFull, Detail: e.Detail, Err: err}
 	}
-	ours := &Error{Kind: BadUpload, Detail: e.Detail, Err: err, Members: map[string]any{"reason": string(e.Kind)}}
+	ours := &Error{Kind: BadUpload, Detail: e.Says(), Err: err, Members: map[string]any{"reason": string(e.Kind)}}
 	if e.Kind == ingest.TooLarge {
 		ours.Kind = TooLarge
 	}
 	if e.Column != "" {
 		ours.Members["column"] = e.Column
-		ours.Detail = fmt.Sprintf("column %q: %s", e.Column, e.Detail)
 	}
 	if part != partTable {
 		ours.Detail = "part " + part + ": " + ours.Detail

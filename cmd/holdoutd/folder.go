@@ -59,8 +59,10 @@ func joinFolder(ctx context.Context, cmd *cobra.Command, folder, file string) (e
 	switch e := (*ingest.Error)(nil); {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.As(err, &e) && e.Kind == ingest.Unavailable:
-		return fmt.Errorf("the part files need room in the folder of temporary files; TMPDIR names another one: %w", err)
+	case errors.As(err, &e) && e.Kind == ingest.DiskFull:
+		return fmt.Errorf("the folder of temporary files has no room for the part files; TMPDIR names another one: %w", err)
+	case e != nil:
+		return errors.New(e.Says())
 	case err != nil:
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -109,7 +108,7 @@ func Run(ctx context.Context, argv []string, path, dir string, lim Limits) (Resu
 	return res, nil
 }
 
-// filesOf is [Join], or [Decode] of one file, of files in a directory. Errors are all for who has named the files.
+// filesOf is [Join], or [Decode] of one file, of files in a directory.
 func filesOf(directory string, files []PartFile, dir string, lim Limits) (res Result, err error) {
 	root, err := os.OpenRoot(directory)
 	if err != nil {
@@ -117,24 +116,10 @@ func filesOf(directory string, files []PartFile, dir string, lim Limits) (res Re
 	}
 	defer root.Close()
 	if len(files) == 1 && len(files[0].Keys) == 0 {
-		if res, err = files[0].decode(context.Background(), root, dir, lim, nil); err != nil {
-			err = fmt.Errorf("%s: %w", files[0].Path, err)
-		}
-	} else {
-		res, err = joinIn(context.Background(), root, files, dir, lim, func(int) {})
+		res, err = files[0].decode(context.Background(), root, dir, lim, nil)
+		return res, files[0].blamed(err)
 	}
-	e := (*Error)(nil)
-	switch {
-	case err == nil:
-		return res, nil
-	case !errors.As(err, &e):
-		return Result{}, &Error{Kind: Unsupported, Detail: err.Error(), Err: err}
-	}
-	said := *e
-	if name, _, behind := strings.Cut(err.Error(), e.Error()); behind {
-		said.Detail = name + e.Detail
-	}
-	return Result{}, &said
+	return joinIn(context.Background(), root, files, dir, lim, func(int) {})
 }
 
 // RunFiles is Run by [Join]: the rows of all files, one behind another, whose paths are within a directory. Nothing outside of it is read, whatever links become of the paths meanwhile, and no file that was changed since

@@ -40,18 +40,6 @@ type column struct {
 	readDigits readFunc
 }
 
-// width is the number of bytes that a value of the column takes in the dataset.
-func (c *column) width() int64 {
-	switch c.kind {
-	case dataset.Bool:
-		return 1
-	case dataset.Text:
-		return 4
-	default:
-		return 8
-	}
-}
-
 // damaged blames a row group of the file for an error of its pages or of the library.
 func (c *column) damaged(group int, err error) error {
 	if e := (*Error)(nil); errors.As(err, &e) {

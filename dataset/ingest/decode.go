@@ -61,7 +61,7 @@ func decodeFile(ctx context.Context, open func() (*os.File, error), dir string, 
 			err = &Error{Kind: Damaged, Detail: "the file cannot be decoded", Err: fmt.Errorf("panic: %v", r)}
 		}
 		if err != nil {
-			res, err = Result{}, d.classify(err)
+			res, err = Result{}, classify(err, d.decoded)
 			if d.writer != nil {
 				err = errorsJoin(err, d.writer.Abort())
 			}
@@ -219,7 +219,7 @@ func (d *decoder) noColumns() error {
 func (d *decoder) checkExpansion() error {
 	var width int64
 	for _, c := range d.columns {
-		width += c.width()
+		width += c.kind.Width()
 	}
 	d.decoded = width * d.rows // below 16384*8*2^31, no overflow
 	if err := d.checkExpanded(); err != nil {
@@ -456,8 +456,8 @@ func (d *decoder) beginChunk(pages *pages, c *column, group int) error {
 	return nil
 }
 
-// classify makes an *Error of whatever went wrong.
-func (d *decoder) classify(err error) error {
+// classify makes an *Error of whatever went wrong while a dataset of so many bytes, as far as is known, was written.
+func classify(err error, decoded int64) error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return err
 	}
@@ -467,7 +467,7 @@ func (d *decoder) classify(err error) error {
 	case errors.Is(err, syscall.EFBIG):
 		return &Error{Kind: Limit, Detail: "the decoded table is larger than the limit", Err: err}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return &Error{Kind: Unavailable, Detail: fmt.Sprintf("the server's disk is full: the decoded table needs at least %d bytes; make room and send the file again", d.decoded), Err: err}
+		return &Error{Kind: DiskFull, Detail: fmt.Sprintf("the server's disk is full: the decoded table needs at least %d bytes; make room and send the file again", decoded), Err: err}
 	case machineFault(err):
 		return &Error{Kind: Unavailable, Detail: "the server's disk or system failed while the file was decoded; send the file again", Err: err}
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):

@@ -20,6 +20,7 @@ const (
 	NoUsableColumns Kind = "no-usable-columns" // every column was skipped
 	NoRows          Kind = "no-rows"           // the schema is there, rows are not
 	Limit           Kind = "limit"             // decoding took more memory, time or disk than the limits allow
+	DiskFull        Kind = "disk-full"         // the decoded table has no room
 	Unavailable     Kind = "unavailable"       // the machine failed, not the file: it may be taken when it comes again
 	Internal        Kind = "internal"          // not the file's fault
 )
@@ -45,6 +46,14 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}
 	return b.String()
+}
+
+// Says is the sentence for whoever uploaded the file, with the column that it is about.
+func (e *Error) Says() string {
+	if e.Column == "" {
+		return e.Detail
+	}
+	return fmt.Sprintf("column %q: %s", e.Column, e.Detail)
 }
 
 // Unwrap returns the cause.

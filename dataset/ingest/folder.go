@@ -56,6 +56,17 @@ func (p PartFile) decode(ctx context.Context, root *os.Root, dir string, lim Lim
 	return res, nil
 }
 
+// blamed is an error that says which file it is about.
+func (p PartFile) blamed(err error) error {
+	e := (*Error)(nil)
+	if !errors.As(err, &e) {
+		return err
+	}
+	said := *e
+	said.Detail = p.Path + ": " + e.Detail
+	return &said
+}
+
 // unchanged refuses a file that is not the one that was looked at.
 func (p PartFile) unchanged(info fs.FileInfo) error {
 	switch {
@@ -69,6 +80,9 @@ func (p PartFile) unchanged(info fs.FileInfo) error {
 
 // notThere is about a file of a directory that cannot be opened.
 func notThere(err error) error {
+	if machineFault(err) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+		return &Error{Kind: Unavailable, Detail: "the server's disk or system failed while the file was opened; name the table again", Err: err}
+	}
 	if cause := (*fs.PathError)(nil); errors.As(err, &cause) {
 		return &Error{Kind: Unsupported, Detail: "it cannot be read: " + cause.Err.Error(), Err: err}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -151,7 +152,7 @@ func TestFoldersThatAreNoTable(t *testing.T) {
 		"differ: the column \"x\" is number (INT64) in the one and text (STRING) in the other":    {"a.parquet": x, "b.parquet": of(t, dataset.NewText("x", []string{"u"}, nil))},
 		"is number (TIME(us), seconds since midnight) in the one and number (INT64) in the other": {"a.parquet": fixture("writers/pandas-notes.parquet"), "b.parquet": whole(t, "start", 1)},
 		`have a column "k", and all of their paths have it`:                                       {"k=1/p.parquet": x, "k=2/p.parquet": whole(t, "k", 2)},
-		"b.parquet: ingest: damaged":                                                              {"a.parquet": x, "b.parquet": fixture("damaged/levels.parquet")},
+		"b.parquet: row group 0 of the column":                                                    {"a.parquet": x, "b.parquet": fixture("damaged/levels.parquet")},
 		`deltalake.DeltaTable("`:                                                                  {"p.parquet": x, "_delta_log/0.json": nil},
 		`.format("hudi").load("`:                                                                  {"p.parquet": x, ".hoodie/hoodie.properties": nil},
 		`v10.metadata.json").collect()`:                                                           {"data/p.parquet": x, "metadata/v9.metadata.json": nil, "metadata/v10.metadata.json": nil},
@@ -180,6 +181,82 @@ func TestJoinedTextsAreLimited(t *testing.T) {
 		res, err := Join(context.Background(), files, filepath.Join(t.TempDir(), "joined"), Limits{MaxTexts: limit}, func(int) {})
 		if err != nil || len(res.Schema.Fields) != want || len(res.Skipped) != 2-want {
 			t.Errorf("%d texts: %v %v", limit, res, err)
+		}
+	}
+}
+
+// TestJoinTakesTheirPlace: a column of the decoded files has no place on the disk any more once the table has it, so that there is room for one of both. Files that cannot be written are not the folder's fault.
+func TestJoinTakesTheirPlace(t *testing.T) {
+	const rows = 100_000
+	many := func(from int) *dataset.Table {
+		columns := []dataset.Column{dataset.NewText("t", []string{"u", "v"}, nil), {Field: dataset.Field{Name: "b", Kind: dataset.Bool}, Bools: make([]uint8, rows)}}
+		columns[0].Codes = make([]uint32, rows)
+		for k := range 3 {
+			columns = append(columns, dataset.Column{Field: dataset.Field{Name: fmt.Sprint("x", k), Kind: dataset.Number, Source: "INT64"}, Numbers: make([]float64, rows)})
+			for i := range rows {
+				columns[k+2].Numbers[i], columns[0].Codes[i] = float64(from+i*k), uint32(i%3)
+			}
+		}
+		return of(t, columns...)
+	}
+	folder := lay(t, map[string]any{"a.parquet": many(1), "b.parquet": many(rows)})
+	files, dir := inRoot(t, folder), filepath.Join(t.TempDir(), "joined")
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	j := joined{root: root, lim: DefaultLimits(), work: dir + partsSuffix}
+	if err := os.Mkdir(j.work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if err := j.decode(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken := func(dir string) (bytes int64) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			info, err := e.Info()
+			if err != nil {
+				t.Fatal(err)
+			}
+			bytes += info.Sys().(*syscall.Stat_t).Blocks * 512
+		}
+		return bytes
+	}
+	before := taken(j.part(0))
+	if err := j.plan(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	if after := taken(j.part(0)); runtime.GOOS == "linux" && (before < rows*29 || after > rows*2) { // one of three kinds is small: its blocks stay
+		t.Errorf("a decoded file takes %d bytes, and %d when its columns are in the table", before, after)
+	}
+}
+
+// TestJoinClassifies: what the machine or a limit says while a table is put together is not said of the folder, and has no path of the server in it.
+func TestJoinClassifies(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := whole(t, "x", make([]float64, 50_000)...)
+	folder, dir := lay(t, map[string]any{"a.parquet": x, "b.parquet": x}), filepath.Join(t.TempDir(), "table")
+	_, _, err = RunFiles(t.Context(), []string{self, childDecode}, folder, inRoot(t, folder), dir, Limits{MaxOutputBytes: 600_000}) // one file has 400,000
+	if e := (*Error)(nil); !errors.As(err, &e) || e.Kind != Limit || strings.Contains(e.Detail, dir) {
+		t.Errorf("a table beyond the limit: %v", err)
+	}
+	for errno, want := range map[error]Kind{syscall.ENOSPC: DiskFull, syscall.EDQUOT: DiskFull, syscall.EFBIG: Limit, syscall.EIO: Unavailable, syscall.EINVAL: Internal} {
+		cause := fmt.Errorf("dataset: write %s: %w", dir, &os.PathError{Op: "write", Path: dir, Err: errno.(syscall.Errno)})
+		if e := classify(cause, 7).(*Error); e.Kind != want || strings.Contains(e.Detail, dir) {
+			t.Errorf("%v: %v", errno, e)
 		}
 	}
 }

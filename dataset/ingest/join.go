@@ -21,6 +21,8 @@ import (
 //   - A column that is skipped in one file is skipped, with that file's reason; one that is of two kinds, or counts in two units, is an error.
 //   - The keys of the paths are columns behind the others: numbers, where all are whole numbers that a float64 holds, else texts. Where all files have the column
 //     themselves, as Polars writes them, it is theirs.
+//
+// An error is an [*Error], whose Detail begins with the path of the file that it is about.
 func Join(ctx context.Context, files []PartFile, dir string, lim Limits, report func(done int)) (res Result, err error) {
 	return joinIn(ctx, nil, files, dir, lim, report)
 }
@@ -34,6 +36,9 @@ func joinIn(ctx context.Context, root *os.Root, files []PartFile, dir string, li
 				err = errorsJoin(err, t.Close())
 			}
 		}
+		if err != nil {
+			res, err = Result{}, classify(err, j.bytes)
+		}
 		err = errorsJoin(err, os.RemoveAll(j.work))
 	}()
 	if err := os.Mkdir(j.work, 0o700); err != nil {
@@ -46,7 +51,7 @@ func joinIn(ctx context.Context, root *os.Root, files []PartFile, dir string, li
 		report(i + 1)
 	}
 	if len(j.files) == 0 {
-		return Result{}, errors.New("the part files have no rows")
+		return Result{}, refuse(NoRows, "the part files have no rows")
 	}
 	for i, as := range Reconciled(j.results) {
 		if as != nil {
@@ -75,6 +80,7 @@ type joined struct {
 	columns []dataset.Field
 	keys    []string // the columns among them that only the paths have
 	result  Result
+	bytes   int64 // of its values, once it is known
 }
 
 func (j *joined) decode(ctx context.Context, f PartFile) error {
@@ -89,7 +95,7 @@ func (j *joined) decode(ctx context.Context, f PartFile) error {
 
 // decodeAs decodes a file, or decodes it again.
 func (j *joined) decodeAs(ctx context.Context, i int, as map[string]dataset.Kind) (err error) {
-	dir := filepath.Join(j.work, strconv.Itoa(i))
+	dir := j.part(i)
 	if j.tables[i] != nil {
 		if err := errors.Join(j.tables[i].Close(), os.RemoveAll(dir)); err != nil {
 			return err
@@ -102,7 +108,7 @@ func (j *joined) decodeAs(ctx context.Context, i int, as map[string]dataset.Kind
 		j.results[i], err = DecodeAs(ctx, j.files[i].Path, dir, j.lim, as)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", j.files[i].Path, err)
+		return j.files[i].blamed(err)
 	}
 	t, err := dataset.Open(dir)
 	if err != nil {
@@ -111,6 +117,9 @@ func (j *joined) decodeAs(ctx context.Context, i int, as map[string]dataset.Kind
 	j.tables[i] = t
 	return nil
 }
+
+// part is the directory in which a file is decoded.
+func (j *joined) part(i int) string { return filepath.Join(j.work, strconv.Itoa(i)) }
 
 // plan decides which columns there are.
 func (j *joined) plan() error {
@@ -139,7 +148,7 @@ func (j *joined) plan() error {
 				first[f.Name], place[f.Name] = i, len(j.columns)
 				j.columns = append(j.columns, f)
 			case !Alike(j.columns[at], f):
-				return fmt.Errorf("%s and %s differ: the column %q is %s in the one and %s in the other; write it with one type in all files", j.files[first[f.Name]].Path, j.files[i].Path,
+				return refuse(Unsupported, "%s and %s differ: the column %q is %s in the one and %s in the other; write it with one type in all files", j.files[first[f.Name]].Path, j.files[i].Path,
 					f.Name, Described(j.columns[at]), Described(f))
 			case j.columns[at].Source == emptySource:
 				first[f.Name], j.columns[at] = i, f
@@ -199,7 +208,7 @@ func (j *joined) planKeys(skipped map[string]bool) error {
 		case skipped[key.Name] || !slices.ContainsFunc(j.results, func(r Result) bool { return !has(r) }):
 			continue
 		case slices.ContainsFunc(j.results, has):
-			return fmt.Errorf("some of the files have a column %q, and all of their paths have it; write it into all files, or into none", key.Name)
+			return refuse(Unsupported, "some of the files have a column %q, and all of their paths have it; write it into all files, or into none", key.Name)
 		}
 		field, values := dataset.Field{Name: key.Name, Kind: dataset.Number, Source: "INT64"}, 0
 		for _, f := range j.files {
@@ -225,9 +234,15 @@ func (j *joined) write(dir string) (res Result, err error) {
 		j.result.Rows += int64(t.Rows())
 	}
 	if j.result.Rows > dataset.MaxRows {
-		return Result{}, fmt.Errorf("the part files have %d rows together; a table can have %d", j.result.Rows, int64(dataset.MaxRows))
+		return Result{}, refuse(TooLarge, "the part files have %d rows together; a table can have %d", j.result.Rows, int64(dataset.MaxRows))
 	}
-	w, err := dataset.NewWriter(dir)
+	for i, t := range j.tables {
+		t.Spend(j.part(i), 1)
+	}
+	for _, f := range j.columns {
+		j.bytes += f.Kind.Width() * j.result.Rows
+	}
+	w, err := dataset.NewPassing(dir)
 	if err != nil {
 		return Result{}, err
 	}
@@ -248,6 +263,7 @@ func (j *joined) write(dir string) (res Result, err error) {
 			if err := w.Drop(); err != nil {
 				return Result{}, err
 			}
+			j.spent(f)
 			continue
 		}
 		if err != nil {
@@ -261,11 +277,19 @@ func (j *joined) write(dir string) (res Result, err error) {
 			return Result{}, err
 		}
 		j.result.Schema.Fields = append(j.result.Schema.Fields, f)
+		j.spent(f)
 	}
 	if len(j.result.Schema.Fields) == 0 {
-		return Result{}, errors.New("no column is taken of all part files")
+		return Result{}, refuse(NoUsableColumns, "no column is taken of all part files")
 	}
 	return j.result, w.Close()
+}
+
+// spent gives the place of a column back that was written: the table takes it.
+func (j *joined) spent(f dataset.Field) {
+	for _, t := range j.tables {
+		t.Spent(f.Name)
+	}
 }
 
 func (j *joined) writeColumn(w *dataset.Writer, b *batch, f dataset.Field) error {
