@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/holdoutd/holdoutd/internal/machine"
 )
 
 // size is a flag of bytes, written as 4GiB, 500MB or a plain number.
@@ -64,9 +66,19 @@ func (s *size) String() string {
 func (s *size) Type() string { return "size" }
 
 // limitMemory tells the collector what the process is to stay within, and a tenth less, so that it works harder before the limit is
-// reached. A GOMEMLIMIT in the environment is left as it is.
+// reached. A GOMEMLIMIT or a GOGC in the environment is left as it is.
 func limitMemory(bytes int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(bytes - bytes/10)
 	}
+	if os.Getenv("GOGC") == "" {
+		machine.CollectAfter(min(leastGarbage, bytes/garbageShare))
+	}
 }
+
+const (
+	// leastGarbage is how much is allocated between two collections at least. What is in use of a server's heap is some 20 MB; by the runtime's own rule the collector would take a tenth of the work on answers.
+	leastGarbage = 64 << 20
+	// garbageShare is the share of the memory that this may be.
+	garbageShare = 16
+)

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"strconv"
 	"sync"
 
 	"cel.dev/cel-go/checker"
@@ -87,6 +88,63 @@ func celName(name string) string {
 		}
 	}
 	return name
+}
+
+// mostAgreed is how many forms are remembered: each takes some hundred bytes.
+const mostAgreed = 4096
+
+// agreed are forms of trees on which cel-go has agreed.
+var agreed = struct {
+	sync.Mutex
+	forms map[string]struct{}
+}{forms: map[string]struct{}{}}
+
+// agrees is celAgrees, asked once for each form: it takes as long as all else that compiles a short expression.
+func (b builder) agrees(root *term) (offset int, detail string) {
+	form := string(b.form(nil, root, map[string]int{}))
+	agreed.Lock()
+	_, known := agreed.forms[form]
+	agreed.Unlock()
+	if known {
+		return 0, ""
+	}
+	if offset, detail = celAgrees(root, b); detail != "" {
+		return offset, detail
+	}
+	agreed.Lock()
+	defer agreed.Unlock()
+	if len(agreed.forms) >= mostAgreed {
+		clear(agreed.forms)
+	}
+	agreed.forms[form] = struct{}{}
+	return 0, ""
+}
+
+// form is all that the types of a tree hang on: its terms, the types of its columns, and the builder's. What a literal is does not count, nor how a column is called.
+func (b builder) form(to []byte, t *term, columns map[string]int) []byte {
+	to = append(to, '0'+byte(t.kind))
+	if n, built := b.nodes[t]; built {
+		to = append(to, 'A'+byte(n.Type))
+	}
+	switch t.kind {
+	case columnTerm:
+		i, seen := columns[t.name]
+		if !seen {
+			i = len(columns)
+			columns[t.name] = i
+		}
+		to = strconv.AppendInt(append(to, 'a'+byte(columnType(b.fields[t.name].Kind))), int64(i), 10)
+	case callTerm:
+		to = append(to, t.name...)
+	}
+	if len(t.args) == 0 {
+		return to
+	}
+	to = append(to, '(')
+	for _, a := range t.args {
+		to = append(b.form(to, a, columns), ',')
+	}
+	return append(to, ')')
 }
 
 // celAgrees type-checks the canonical tree with cel-go and compares every type with the builder's. It returns where and

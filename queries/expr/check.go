@@ -24,7 +24,7 @@ func (s *Syntax) check(schema dataset.Schema) (*rowfn.Node, *Error) {
 	if n.Type == rowfn.Text {
 		return nil, s.fail(s.root.offset, "the expression is text", "a number or a condition")
 	}
-	if at, detail := celAgrees(s.root, b); detail != "" {
+	if at, detail := b.agrees(s.root); detail != "" {
 		return nil, s.fail(at, "the expression does not type-check: "+detail, "")
 	}
 	return n, nil

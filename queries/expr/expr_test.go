@@ -406,6 +406,61 @@ func TestCELChecks(t *testing.T) {
 	}
 }
 
+// TestAgreementHangsOnTheForm: cel-go says the same of any two trees of one form, so that it need be asked about one; and literals have no part in a form.
+func TestAgreementHangsOnTheForm(t *testing.T) {
+	operands := []string{"delay", "distance", "late", "origin", "day", "1", "-2.5", "'a'", "'b'", "true", "timestamp('2026-01-01T00:00:00Z')", "[1, 2]", "['a']", "abs(delay)", "null"}
+	var sources []string
+	for _, a := range operands {
+		for _, b := range operands {
+			for _, sign := range []string{"+", "-", ">", "==", "&&", "in"} {
+				sources = append(sources, fmt.Sprintf("%s %s %s", a, sign, b))
+			}
+			sources = append(sources, fmt.Sprintf("late ? %s : %s", a, b), fmt.Sprintf("min(%s, %s)", a, b), fmt.Sprintf("%s.startsWith(%s)", a, b))
+		}
+	}
+	type verdict struct{ source, says string }
+	known, met, wrong, alike := map[string]verdict{}, 0, 0, map[string]string{}
+	for _, source := range sources {
+		s, err := Parse(source)
+		if err != nil {
+			continue
+		}
+		empty := builder{syntax: s, fields: fieldsOf(flights, s.Columns()), nodes: map[*term]*rowfn.Node{}}
+		full := empty
+		full.nodes = map[*term]*rowfn.Node{}
+		if _, err := full.node(s.root); err != nil {
+			full.nodes = map[*term]*rowfn.Node{}
+		}
+		s.root.walk(func(x *term) { // types that nobody has built, so that all are compared
+			if x.kind == columnTerm && len(full.nodes) == 0 {
+				full.nodes[x] = &rowfn.Node{Type: rowfn.Text}
+			}
+		})
+		for _, b := range []builder{empty, full} {
+			if _, built := b.nodes[s.root]; !built && strings.Contains(source, "null") {
+				continue // the writer asks for the type of what a null is beside
+			}
+			_, says := celAgrees(s.root, b)
+			form := string(b.form(nil, s.root, map[string]int{}))
+			if other, ok := known[form]; ok {
+				if met++; (other.says == "") != (says == "") {
+					t.Errorf("%s and %s have the form %s; cel-go says %q of the one and %q of the other", other.source, source, form, other.says, says)
+				}
+			}
+			known[form], alike[source] = verdict{source, says}, form
+			if says != "" {
+				wrong++
+			}
+		}
+	}
+	if met < 500 || wrong < 500 {
+		t.Errorf("of %d trees %d have the form of another one, and cel-go refuses %d: that proves nothing", len(sources), met, wrong)
+	}
+	if alike["delay > 1"] != alike["distance > -2.5"] || alike["origin == 'a'"] != alike["origin == 'b'"] {
+		t.Error("literals and names are in the form")
+	}
+}
+
 // TestManyColumns reads more columns than are looked up one by one.
 func TestManyColumns(t *testing.T) {
 	schema := dataset.Schema{}
